@@ -19,7 +19,8 @@
 struct ta_recovery {
   int root; /* borrowed */
   uint64_t bytes_max;
-  struct ta_client_config client_config; /* this process's; service and instance are taken from each stream */
+  struct ta_client_config
+      client_config; /* this process's; service and instance are taken from each stream */
   struct ta_spool_dir dir;
   struct ta_spool_dir_state state;
   struct ta_spool spool;

@@ -105,7 +105,8 @@ struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *co
 int ta__forward_take_config(struct ta_forward *f, const struct ta_forward_config *config,
                             bool use_env) {
   const char *certs = ta__or_env(config->certs, "TRACEAGENT_CERTS", use_env);
-  const char *crl = secure_getenv("TRACEAGENT_CRL"); /* even without use_env: tracectl send obeys it, too */
+  const char *crl =
+      secure_getenv("TRACEAGENT_CRL"); /* even without use_env: tracectl send obeys it, too */
   struct tb_diag diag;
   int error = TA_OK;
 

@@ -29,7 +29,8 @@ static TA_AT_FORK atomic_uint epoch;
 static TA_AT_FORK bool calm_is_parents;
 static TA_AT_FORK bool torn;
 static TA_AT_FORK atomic_int starting; /* agent threads that are not in threads[] yet */
-static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* agent threads; negative: host threads about to end; 0: free */
+static TA_AT_FORK atomic_int
+    threads[THREADS_MAX]; /* agent threads; negative: host threads about to end; 0: free */
 static TA_AT_FORK atomic_bool first_has_left;
 static atomic_bool exiting;
 static _Atomic(const struct ta_fork_hooks *) hooks;
@@ -259,7 +260,7 @@ static bool first_is_zombie(int *out_status) {
   return true;
 }
 
-struct tasks { /* without this thread, and without the first one if it has ended */
+struct tasks {              /* without this thread, and without the first one if it has ended */
   int ours, leaving, hosts; /* leaving: host threads about to end */
 };
 

@@ -50,9 +50,10 @@ enum ta_error {
   TA_E_REFUSED = -5, /* the collector refused this stream for good */
   TA_E_CERT = -6,    /* certificate or key unreadable or not matching */
   TA_E_CLOSED = -7,
-  TA_E_THREAD = -8,  /* no thread could be started */
-  TA_E_BUSY = -9,    /* an emit session is open already */
-  TA_E_KEPT = -10,   /* as TA_E_TIMEOUT, but all unacked data is in spool_dir and outlives this program */
+  TA_E_THREAD = -8, /* no thread could be started */
+  TA_E_BUSY = -9,   /* an emit session is open already */
+  TA_E_KEPT =
+      -10, /* as TA_E_TIMEOUT, but all unacked data is in spool_dir and outlives this program */
   TA_E_MISUSE = -11, /* the call is not valid in this state; nothing was done */
   /* Used by traceprobe.h. */
   TA_E_FILE = -12,       /* a file cannot be written */
@@ -68,9 +69,9 @@ typedef struct ta_forward ta_forward;
  * revocation lists (PEM), read again at each connection: a collector whose certificate is listed is refused.
  * A program that runs with raised rights (setuid) ignores all of them. */
 struct ta_forward_config {
-  size_t size;                 /* sizeof this struct; 0: its size in 0.1.0. Fields beyond are not read */
-  const char *server;          /* HOST:PORT, or @FILE: a collector's --ready-file */
-  const char *certs;           /* folder with ca.pem, agent.pem, agent.key */
+  size_t size;        /* sizeof this struct; 0: its size in 0.1.0. Fields beyond are not read */
+  const char *server; /* HOST:PORT, or @FILE: a collector's --ready-file */
+  const char *certs;  /* folder with ca.pem, agent.pem, agent.key */
   const char *ca, *cert, *key; /* or the three files by name */
   const char *service;         /* [A-Za-z0-9._:-]{1,64}, required */
   const char *instance;        /* default HOST:PID */
@@ -229,10 +230,10 @@ struct ta_emit_config {
   /* Length of a generation, 50 to 60000; default 1000. A generation never ends inside a pause. */
   unsigned generation_ms;
   uint64_t generation_bytes; /* size at which it ends earlier, at least 65536; default 4 MiB */
-  int monotonic_clock;       /* not 0: use CLOCK_MONOTONIC even if the processor's counter is usable */
+  int monotonic_clock; /* not 0: use CLOCK_MONOTONIC even if the processor's counter is usable */
   /* Stacks and samples, see below. */
   unsigned stack_depth; /* functions in an event's stack, up to 128; 0: events have no stacks */
-  int stack_tables; /* not 0: use unwind tables, for code without frame pointers; slower */
+  int stack_tables;     /* not 0: use unwind tables, for code without frame pointers; slower */
   /* CPU samples per second of each thread's CPU time, up to 1000; 100 is usual. 0: none. */
   unsigned samples_hz;
   int samples_signal; /* signal that takes the samples; default SIGURG */
@@ -271,11 +272,11 @@ struct ta_emit_status {
   size_t size;               /* set by the caller to sizeof this struct */
   uint64_t generations;      /* ended, including lost ones */
   uint64_t lost_generations; /* no batch was free, or a pause did not end */
-  uint64_t dropped;          /* events in lost generations and of threads and fibers beyond the limit */
-  uint64_t misused;          /* calls that were not valid in their state */
-  uint64_t threads;          /* attached */
-  int cycle_clock;           /* not 0: the processor's counter is the clock */
-  uint64_t lost_stacks;      /* events without a stack because memory ran out */
+  uint64_t dropped;     /* events in lost generations and of threads and fibers beyond the limit */
+  uint64_t misused;     /* calls that were not valid in their state */
+  uint64_t threads;     /* attached */
+  int cycle_clock;      /* not 0: the processor's counter is the clock */
+  uint64_t lost_stacks; /* events without a stack because memory ran out */
   uint64_t samples, lost_samples; /* taken and in a generation; lost because memory ran out */
   uint64_t faults;                /* failed internal checks, including the stream's */
 };

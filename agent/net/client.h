@@ -48,7 +48,7 @@ struct ta_client_config {
   const char *service, *instance;
   uint64_t rate_bytes_s; /* 0: no cap */
   uint64_t first_try_ns; /* time of the first try to connect */
-  bool refusal_ends;     /* a refused certificate ends the stream, too, not only a REFUSE for good */
+  bool refusal_ends; /* a refused certificate ends the stream, too, not only a REFUSE for good */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
 };

@@ -27,8 +27,8 @@ static tb_rc split(const char *text, struct tb_diag *diag, struct ta_addresses *
   char *end;
   unsigned long port = strtoul(colon + 1, &end, 10);
   if (n == 0 || n >= sizeof out->host || memchr(host, '[', n) != NULL ||
-      memchr(host, ']', n) != NULL || colon[1] < '0' || colon[1] > '9' || *end != 0 ||
-      port == 0 || port > 65535)
+      memchr(host, ']', n) != NULL || colon[1] < '0' || colon[1] > '9' || *end != 0 || port == 0 ||
+      port > 65535)
     return tb_fail(diag, TB_NOTFOUND, "\"%.80s\" is not HOST:PORT", text);
   memcpy(out->host, host, n);
   out->host[n] = 0;

@@ -33,7 +33,7 @@ struct ta_spool_dir {
   int run_fd;
   uint64_t run_id;     /* of run_fd */
   uint64_t run_id_max; /* no later run has a file */
-  bool run_fresh;  /* run_fd has no image yet */
+  bool run_fresh;      /* run_fd has no image yet */
   char name[TA_SPOOL_DIR_NAME];
   uint64_t serial;
   uint64_t bytes, bytes_max; /* in files; TB_IO rather than more */

@@ -44,7 +44,8 @@ struct ta_bars ta_bars_begin(long number, long a, long b) {
   unsigned bar = ta_agent_runs() ? 0 : bar_of(number, a, b);
 
   if (bar == TA_BAR_COUNTER) bars.clock = !atomic_exchange(&ta_counter_is_off, true);
-  if (bar == 0 || !ta_preload_is_on() || (bar == TA_BAR_COUNTER && !ta_preload_counts())) return bars;
+  if (bar == 0 || !ta_preload_is_on() || (bar == TA_BAR_COUNTER && !ta_preload_counts()))
+    return bars;
   bars.session = bar == TA_BAR_CALLS && is_first();
   bars.set = bar & ~ta_here.agent;
   if ((ta_here.agent & TA_BARS) == 0 || bars.session) leave(bar);

@@ -93,7 +93,8 @@ static bool is_wanted(const struct object *o, uint32_t at, const struct ta_wante
 
 /* The table: four words, a Bloom filter of address-sized words, buckets, and a chain entry for each symbol
  * from `first` on; the lowest bit of an entry ends the chain. */
-static const ElfW(Sym) * find_by_gnu_hash(const struct object *o, const struct ta_wanted *wanted, uint32_t hash) {
+static const ElfW(Sym) *
+    find_by_gnu_hash(const struct object *o, const struct ta_wanted *wanted, uint32_t hash) {
   enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
   uint32_t buckets = o->gnu_hash[0], first = o->gnu_hash[1], words = o->gnu_hash[2];
   uint32_t shift = o->gnu_hash[3];

@@ -23,7 +23,7 @@
 
 struct ta_wanted {
   const char *name;
-  void **to; /* not NULL: it was found already, and stays */
+  void **to;           /* not NULL: it was found already, and stays */
   const char *version; /* NULL: the one that dlsym() finds */
 };
 

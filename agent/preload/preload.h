@@ -93,8 +93,9 @@ extern _Atomic unsigned ta_traced;
 
 /* This thread. A thread that may not do what tracing takes counts as the agent's, so that a wrapper asks one thing only. */
 enum ta_bar {
-  TA_BAR_COUNTER = 1u << 30, /* it must not read the processor's counter, by which the session goes */
-  TA_BAR_CALLS = 1u << 31,   /* it may only read, write and exit */
+  TA_BAR_COUNTER =
+      1u << 30,            /* it must not read the processor's counter, by which the session goes */
+  TA_BAR_CALLS = 1u << 31, /* it may only read, write and exit */
   TA_BARS = (unsigned)TA_BAR_COUNTER | (unsigned)TA_BAR_CALLS,
 };
 struct ta_here {
@@ -203,8 +204,8 @@ int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *limit, cons
 
 /* Around a system call by which a thread may forbid itself what tracing takes (bars.c). */
 struct ta_bars {
-  unsigned set;          /* bars that the thread did not have before */
-  bool clock;            /* the process goes by the kernel's clock from now on */
+  unsigned set; /* bars that the thread did not have before */
+  bool clock;   /* the process goes by the kernel's clock from now on */
   bool session, allows;
 };
 struct ta_bars ta_bars_begin(long number, long a, long b);

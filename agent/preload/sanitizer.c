@@ -6,10 +6,10 @@
 #include "agent/preload/lookup.h"
 
 static const char *const names[][2] = {
-  { "__asan_init", "-fsanitize=address" },       { "__hwasan_init", "-fsanitize=hwaddress" },
-  { "__lsan_init", "-fsanitize=leak" },          { "__msan_init", "-fsanitize=memory" },
-  { "__memprof_init", "-fmemory-profile" },      { "__rtsan_init", "-fsanitize=realtime" },
-  { "__tsan_init", "-fsanitize=thread" },        { "__tysan_init", "-fsanitize=type" },
+  { "__asan_init", "-fsanitize=address" },  { "__hwasan_init", "-fsanitize=hwaddress" },
+  { "__lsan_init", "-fsanitize=leak" },     { "__msan_init", "-fsanitize=memory" },
+  { "__memprof_init", "-fmemory-profile" }, { "__rtsan_init", "-fsanitize=realtime" },
+  { "__tsan_init", "-fsanitize=thread" },   { "__tysan_init", "-fsanitize=type" },
 };
 enum { NAMES = sizeof names / sizeof *names };
 

@@ -11,7 +11,10 @@
 #include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
 
-enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 64 << 10 }; /* pages may have 64 KiB; untouched they cost nothing */
+enum {
+  STACK_BYTES = 256 << 10,
+  GUARD_BYTES = 64 << 10
+}; /* pages may have 64 KiB; untouched they cost nothing */
 
 /* At the end of the mapping: a context alone has 1 KiB. */
 struct own {
@@ -30,7 +33,7 @@ static void run(unsigned high, unsigned low) {
 /* A handler of the program's that ran here would be misled: the kernel tells by the stack pointer whether it is on the
  * alternate stack, a garbage collector how far to scan. What the thread itself does wrong must come through. */
 static void block(struct own *own) {
-  static const int through[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE,
+  static const int through[] = { SIGABRT, SIGBUS, SIGFPE,  SIGILL, SIGPIPE,
                                  SIGSEGV, SIGSYS, SIGTRAP, SIGXFSZ };
 
   sigfillset(&own->blocked);

@@ -54,7 +54,7 @@ struct start {
   struct ta_spawned birth;
   bool agents; /* one of the agent's own */
   struct ta_parting parting;
-  bool inside; /* an allocator makes it, for itself */
+  bool inside;   /* an allocator makes it, for itself */
   unsigned bars; /* of its creator's, which it has, too */
 };
 
@@ -120,7 +120,8 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
   if (!s.agents) s.bars = ta_here.agent & TA_BAR_COUNTER;
 
   if (!s.agents && ta_is_late()) ta_late_look();
-  if (!s.agents && s.bars == 0 && !ta_traces_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  if (!s.agents && s.bars == 0 && !ta_traces_any(BEGINS))
+    return TA_REAL(pthread_create)(out, attr, start, arg);
   bool traced = !s.agents && ta_traces(TA_TRACE_THREAD);
   if (s.agents) s.parting = ta_descriptors_prepare();
   struct start *handed = hand(s, traced ? *(void **)&start : NULL);

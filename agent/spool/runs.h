@@ -45,9 +45,9 @@ struct ta_run {
   uint64_t bytes, sealed_bytes; /* of frames */
   uint64_t order;               /* place of its first record among all records put */
   uint64_t acked_records, sealed_records;
-  uint64_t held_records; /* put while the run was held: not in `all` yet */
-  uint64_t id, covers;   /* on disk: its file, and the last file that it replaces */
-  uint64_t kept_covers;  /* replaced files up to this one are deleted */
+  uint64_t held_records;          /* put while the run was held: not in `all` yet */
+  uint64_t id, covers;            /* on disk: its file, and the last file that it replaces */
+  uint64_t kept_covers;           /* replaced files up to this one are deleted */
   uint64_t kept_bytes, kept_from; /* bytes on disk, and the offset of the first */
   struct ta_count all, sealed, acked;
   uint32_t crc;    /* over the batches' checksums */

@@ -566,14 +566,15 @@ static bool wait_until(struct ta_spool *s, uint64_t until_ns) {
 }
 
 tb_rc ta_spool_wait_by_outlook(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
-                            bool *out_kept) {
+                               bool *out_kept) {
   uint64_t began_ns = ta_mono_ns();
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&s->lock);
   uint64_t target = s->records;
   while (rc == TB_OK && is_awaited(s, target)) {
-    uint64_t until = patience_ns == UINT64_MAX ? UINT64_MAX : wait_limit_ns(s, began_ns, patience_ns);
+    uint64_t until =
+        patience_ns == UINT64_MAX ? UINT64_MAX : wait_limit_ns(s, began_ns, patience_ns);
     if (until > deadline_ns) until = deadline_ns;
     if (s->over)
       rc = TB_END;

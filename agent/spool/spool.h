@@ -56,7 +56,7 @@ struct ta_spool {
   struct ta_runs runs;
   uint64_t records; /* put so far, lost ones included */
   uint64_t seq, acked_seq;
-  struct ta_span gone; /* generations freed since the spool was made */
+  struct ta_span gone;                   /* generations freed since the spool was made */
   struct ta_count settled, settled_lost; /* acked part of counters.produced, and of counters.lost */
   bool keeping;          /* there is a spool on disk; only records on it are sent (agent/persist) */
   uint64_t kept_records; /* value of records when the disk last had all of them */
@@ -69,8 +69,8 @@ struct ta_spool {
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
     size_t n;
   } header;
-  bool filling;                  /* the writer copies a frame, without the lock */
-  bool finished;                 /* the CLOSE record was put */
+  bool filling;  /* the writer copies a frame, without the lock */
+  bool finished; /* the CLOSE record was put */
   /* If set (tracectl send), the writer waits for room until this returns true; called every 100 ms. */
   bool (*impatient)(void *self);
   void *impatient_self;
@@ -129,7 +129,7 @@ bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
 TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);
 /* As wait(), but returns TB_AGAIN as soon as acks are unlikely: the last try failed and none ever succeeded, or the
  * collector has not answered patience_ns after the first try began. */
-TB_MUST tb_rc ta_spool_wait_by_outlook(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
-                                    bool *out_kept);
+TB_MUST tb_rc ta_spool_wait_by_outlook(struct ta_spool *s, uint64_t deadline_ns,
+                                       uint64_t patience_ns, bool *out_kept);
 
 #endif

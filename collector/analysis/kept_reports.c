@@ -23,8 +23,7 @@ static const struct length *length_of(uint64_t every_ns) {
   return last;
 }
 
-static tb_rc put_report(struct tc__analysed *s, enum to_analysis_kind kind,
-                        struct tb_buf *packed) {
+static tb_rc put_report(struct tc__analysed *s, enum to_analysis_kind kind, struct tb_buf *packed) {
   const struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
   const struct length *length = length_of(s->u->env.config->reports_every);
   struct tb_buf *reply = &s->kept.reply;

@@ -85,9 +85,9 @@ struct tc__analysed {
   struct tc_report_set due, due_on_feed;
   bool in_asked; /* in the list `asked`: readers wait for its reports */
   TAILQ_ENTRY(tc__analysed) asked;
-  uint64_t reported_ns;      /* when pause ring and feed last received its figures */
-  bool in_by_reported;          /* in the list by_reported */
-  bool history_pending;         /* newer figures for the pause ring */
+  uint64_t reported_ns;  /* when pause ring and feed last received its figures */
+  bool in_by_reported;   /* in the list by_reported */
+  bool history_pending;  /* newer figures for the pause ring */
   unsigned feed_pending; /* windows with newer figures for the feed, a bit each */
   uint64_t window_reported_ns[TO_WINDOWS];
   TAILQ_ENTRY(tc__analysed) by_reported; /* in the order of reported_ns */
@@ -124,7 +124,7 @@ struct tc_scheduler {
   struct tr_rules *rules; /* copy of env.triggers' rules, of rules_version; NULL: none yet */
   uint64_t rules_version;
   struct tc__analysed *first_in_line; /* waits for memory; no other stream begins before it */
-  size_t bytes_held;                    /* of all generations in work */
+  size_t bytes_held;                  /* of all generations in work */
   void *spare; /* buffer of the last generation, reused: fresh memory costs a fault a page */
   size_t spare_bytes;
   size_t waiting, waiting_max; /* generations of all streams of this loop */
@@ -146,7 +146,7 @@ struct tc_scheduler {
 
 /* Finds the stream that `said` is about, or creates it. */
 TB_MUST tb_rc tc__analysed_find(struct tc_scheduler *u, const struct tc_reply *said,
-                                  struct tc__analysed **out);
+                                struct tc__analysed **out);
 void tc__analysed_heard(struct tc__analysed *s); /* notes a sign of life */
 /* Forgets the stream and its totals. It must not be in the ring. */
 void tc__analysed_forget(struct tc__analysed *s);

@@ -155,7 +155,8 @@ void tc__analysed_last_reports(struct tc__analysed *s) {
 struct tc__analysed *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now) {
   struct tc__analysed *s;
 
-  while ((s = TAILQ_FIRST(&u->by_reported)) != NULL && s->reported_ns + TC__SCHEDULER_REPORT_NS <= now) {
+  while ((s = TAILQ_FIRST(&u->by_reported)) != NULL &&
+         s->reported_ns + TC__SCHEDULER_REPORT_NS <= now) {
     leave_told(s);
     if (s->analyses == NULL || (!s->history_pending && s->feed_pending == 0)) continue;
     tell(s, false);

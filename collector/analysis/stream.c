@@ -102,7 +102,7 @@ static void *take_share(void *self, void *block, size_t old_bytes, size_t new_by
 static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
                          struct tc__analysed **out) {
   struct tc__analysed *s = calloc(1, sizeof *s);
-  const struct tc_feed_encoder_env feed = { u->env.feed,    u->env.loop,           u->env.config,
+  const struct tc_feed_encoder_env feed = { u->env.feed,    u->env.loop,         u->env.config,
                                             u->env.metrics, tc__analysed_passed, s };
 
   if (s == NULL) return TB_NOMEM;
@@ -125,7 +125,7 @@ static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
 }
 
 tb_rc tc__analysed_find(struct tc_scheduler *u, const struct tc_reply *said,
-                          struct tc__analysed **out) {
+                        struct tc__analysed **out) {
   uint64_t *slot;
 
   TB_TRY(tb_map_put(&u->by_ref, said->stream, &slot, NULL));

@@ -35,8 +35,7 @@ static void on_fired(void *self, const struct tr_fired *fired) {
   if (fired->rule->alert && s->feed != NULL) tc_feed_encoder_fired(s->feed, fired, look->verdict);
 }
 
-void tc__analysed_passed(void *self, const char *rule, const char *words, uint64_t gen,
-                           to_ns at) {
+void tc__analysed_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at) {
   struct tc__analysed *s = self;
   struct tr_rule built_in = { .alert = true };
   struct tr_fired fired = { .rule = &built_in };

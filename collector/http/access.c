@@ -142,7 +142,9 @@ static const struct tp_route *check_change(struct tc__http_conn *c, const struct
   const struct tc_http_request *r = &c->head.request;
 
   if (!origin_is_ours(c))
-    return refuse(c, 403, "Origin is another one than this request's own: a page elsewhere may change nothing");
+    return refuse(
+        c, 403,
+        "Origin is another one than this request's own: a page elsewhere may change nothing");
   if (!is_of_this_site(r->sec_fetch_site))
     return refuse(c, 403, "Sec-Fetch-Site is another site: a page elsewhere may change nothing");
   if (route->method == TP_GET) return route;

@@ -56,8 +56,7 @@ void tc__live_end(struct tc__http_conn *c) {
 }
 
 tb_rc tc__live_open(struct tc_http *http) {
-  return tc_live_new(http->env.limits.live_bytes_max, http->env.started_wall_ns,
-                     &http->live);
+  return tc_live_new(http->env.limits.live_bytes_max, http->env.started_wall_ns, &http->live);
 }
 
 void tc__live_free(struct tc_http *http) {

@@ -17,12 +17,10 @@
 
 enum { MEMORY_PERCENT_MAX = 90 };
 
-static const char *const names[TC_CHECKS] = { [TC_CHECK_DISK] = "disk",
-                                              [TC_CHECK_FILES] = "files",
-                                              [TC_CHECK_RETENTION] = "retention",
-                                              [TC_CHECK_TLS] = "tls",
-                                              [TC_CHECK_MEMORY] = "memory",
-                                              [TC_CHECK_RUNNING] = "running" };
+static const char *const names[TC_CHECKS] = {
+  [TC_CHECK_DISK] = "disk", [TC_CHECK_FILES] = "files",   [TC_CHECK_RETENTION] = "retention",
+  [TC_CHECK_TLS] = "tls",   [TC_CHECK_MEMORY] = "memory", [TC_CHECK_RUNNING] = "running"
+};
 
 enum finding { FINE, WARNS, STOPS };
 
@@ -159,8 +157,8 @@ void tc_readiness_write(const struct tc_readiness *r, struct tb_buf *out) {
   tb_buf_printf(out, "{\"ready\":%s,\"checks\":[", tc_readiness_is_ready(r) ? "true" : "false");
   for (unsigned i = 0; i < TC_CHECKS; i++) {
     tc_time_format(r->check[i].since_wall_ns, since);
-    tb_buf_printf(out, "%s{\"name\":\"%s\",\"ok\":%s,\"stops\":%s,\"state\":",
-                  i > 0 ? "," : "", names[i], r->check[i].ok ? "true" : "false",
+    tb_buf_printf(out, "%s{\"name\":\"%s\",\"ok\":%s,\"stops\":%s,\"state\":", i > 0 ? "," : "",
+                  names[i], r->check[i].ok ? "true" : "false",
                   r->check[i].stops ? "true" : "false");
     tp_json_text(out, r->check[i].state);
     tb_buf_printf(out, ",\"since\":\"%s\"}", since);

@@ -13,7 +13,15 @@
 #include "base/buf.h"
 #include "collector/store/store.h"
 
-enum tc_check { TC_CHECK_DISK, TC_CHECK_FILES, TC_CHECK_RETENTION, TC_CHECK_TLS, TC_CHECK_MEMORY, TC_CHECK_RUNNING, TC_CHECKS };
+enum tc_check {
+  TC_CHECK_DISK,
+  TC_CHECK_FILES,
+  TC_CHECK_RETENTION,
+  TC_CHECK_TLS,
+  TC_CHECK_MEMORY,
+  TC_CHECK_RUNNING,
+  TC_CHECKS
+};
 
 struct tc_readiness {
   struct {

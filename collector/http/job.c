@@ -74,7 +74,7 @@ static uint64_t next_turn(const struct tc__http_lane *lane, uint64_t owner) {
   uint64_t turn = lane->turn;
 
   TAILQ_FOREACH(job, &lane->waiting, in_line)
-    if (job->owner == owner) turn = job->turn;
+  if (job->owner == owner) turn = job->turn;
   return turn + 1;
 }
 
@@ -84,7 +84,7 @@ static void wait_in_lane(struct tc__http_lane *lane, struct tc__http_job *job) {
   job->turn = next_turn(lane, job->owner);
   job->waits = true;
   TAILQ_FOREACH(after, &lane->waiting, in_line)
-    if (after->turn > job->turn) break;
+  if (after->turn > job->turn) break;
   if (after != NULL)
     TAILQ_INSERT_BEFORE(after, job, in_line);
   else

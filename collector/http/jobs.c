@@ -17,7 +17,7 @@ struct tc__http_long {
   uint64_t id, owner;
   uint64_t asked_ms; /* last poll */
   bool called_off;   /* cancelled: polls get 404 */
-  bool ended;      /* json and packed are written */
+  bool ended;        /* json and packed are written */
   bool end_seen;
   atomic_bool stop;
   atomic_ullong done_bytes, total_bytes;
@@ -81,8 +81,9 @@ static void run_verify(struct tc__http_job *work, struct tc_query_session *sessi
 
 /* --- on the loop ------------------------------------------------------------------------------- */
 
-static const char unknown[] = "no such job: it was called off, or not asked for within http.job_expire, or "
-                              "the collector was restarted";
+static const char unknown[] =
+    "no such job: it was called off, or not asked for within http.job_expire, or "
+    "the collector was restarted";
 
 static void long_free(struct tc__http_long *job) {
   LIST_REMOVE(job, all);
@@ -179,9 +180,8 @@ static struct tc__http_long *find_job(struct tc__http_conn *c) {
   struct tc__http_long *job = NULL;
   uint64_t id;
 
-  if (tc__read_id(c, &id))
-    LIST_FOREACH(job, &c->http->long_jobs, all)
-      if (job->id == id && !job->called_off) break;
+  if (tc__read_id(c, &id)) LIST_FOREACH(job, &c->http->long_jobs, all)
+  if (job->id == id && !job->called_off) break;
   if (job == NULL)
     tc__conn_fail(c, 404, unknown);
   else if (job->owner != c->owner)
@@ -205,9 +205,9 @@ static bool forget_one(struct tc_http *http, const uint64_t *owner) {
   struct tc__http_long *job, *found = NULL;
 
   LIST_FOREACH(job, &http->long_jobs, all)
-    if (job->end_seen && (owner == NULL || job->owner == *owner) &&
-        (found == NULL || job->asked_ms <= found->asked_ms))
-      found = job;
+  if (job->end_seen && (owner == NULL || job->owner == *owner) &&
+      (found == NULL || job->asked_ms <= found->asked_ms))
+    found = job;
   if (found != NULL) call_off(found);
   return found != NULL;
 }

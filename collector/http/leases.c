@@ -295,8 +295,7 @@ void tc__lease_next(struct tc__http_conn *c) {
   next.wait_ms = request->wait_ms;
   next.bytes_max = request->bytes;
   tc__question_fini(&q);
-  if (!tc__wants_protobuf(c) && next.bytes_max > JSON_BYTES_MAX)
-    next.bytes_max = JSON_BYTES_MAX;
+  if (!tc__wants_protobuf(c) && next.bytes_max > JSON_BYTES_MAX) next.bytes_max = JSON_BYTES_MAX;
   ask(c, &next);
 }
 

@@ -126,8 +126,7 @@ void tc__put_message(struct tb_buf *out, bool packed, const ProtobufCMessage *me
   out->len += n;
 }
 
-void tc__answer_type(struct tc__http_answer *a, bool packed,
-                     const ProtobufCMessageDescriptor *of) {
+void tc__answer_type(struct tc__http_answer *a, bool packed, const ProtobufCMessageDescriptor *of) {
   a->type = "application/json";
   a->varies = true;
   if (!packed) return;

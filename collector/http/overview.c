@@ -248,8 +248,8 @@ static void write_flag(struct tb_buf *out, const char *name, bool flag) {
 static void write_call(struct tb_buf *out, const struct blocked *b) {
   char hex[2 * TC_STREAM_BYTES + 1];
 
-  tb_buf_printf(out, "{\"stream\":\"%s\",\"service\":",
-                tb_hex(b->of->stream, TC_STREAM_BYTES, hex));
+  tb_buf_printf(out,
+                "{\"stream\":\"%s\",\"service\":", tb_hex(b->of->stream, TC_STREAM_BYTES, hex));
   tp_json_text(out, b->of->service);
   write_text(out, "instance", b->of->instance);
   tb_buf_printf(out, ",\"goroutine\":%" PRId64 ",\"thread\":%" PRId64 ",\"age_ns\":%" PRId64,

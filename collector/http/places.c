@@ -97,7 +97,8 @@ static void give_way_as(struct tc__http_conn *c, const char *why) {
 }
 
 static void give_way(struct tc__http_conn *c) {
-  give_way_as(c, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
+  give_way_as(
+      c, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
 }
 
 /* --- taking and leaving a place ---------------------------------------------------------------- */
@@ -107,8 +108,7 @@ static bool is_full(const struct tc_http *http) {
 }
 
 static bool is_full_of_greeting(const struct tc_http *http) {
-  return http->greeting > 1 &&
-         http->greeting > http->env.limits.connections_max / GREETING_PART;
+  return http->greeting > 1 && http->greeting > http->env.limits.connections_max / GREETING_PART;
 }
 
 bool tc__place_ready(void *self) {

@@ -52,14 +52,14 @@ enum {
 struct tc__http_answer {
   int status;
   const char *type;
-  const char *caching; /* NULL: no-store */
-  const char *policy;  /* Content-Security-Policy; NULL: allow nothing */
-  char tag[72];        /* ETag with its quotes; "": none */
+  const char *caching;   /* NULL: no-store */
+  const char *policy;    /* Content-Security-Policy; NULL: allow nothing */
+  char tag[72];          /* ETag with its quotes; "": none */
   char message_type[80]; /* content type of a message; type points here */
   bool varies;           /* the form depends on Accept */
   char fields[512];      /* more header lines, each with CR LF */
   char what[96];         /* changed object, for the audit */
-  uint64_t bytes;      /* Content-Length; UINT64_MAX: until the connection ends */
+  uint64_t bytes;        /* Content-Length; UINT64_MAX: until the connection ends */
   struct tb_mem mem;
   struct tb_buf body; /* unless the answer is sent in pieces */
 };
@@ -99,8 +99,8 @@ struct tc__http_conn {
   struct tc_http_head head;
   const struct tp_route *route; /* route of the current request */
   uint64_t owner; /* hash of the certificate's name, else of address or user (base/source.h) */
-  bool greets; /* TLS handshake not finished */
-  bool spare;  /* in a spare place: health and metrics only (places.c) */
+  bool greets;    /* TLS handshake not finished */
+  bool spare;     /* in a spare place: health and metrics only (places.c) */
   enum tc_role role;
   char identity[TC_IDENTITY_BYTES + 1]; /* name in the certificate; "": none, or invalid */
   unsigned char *body;
@@ -115,7 +115,7 @@ struct tc__http_conn {
   uint64_t owes_ms;   /* since when bytes of an answer wait in tls; 0: none do */
   uint64_t moved_ms;  /* when the peer's host last acknowledged a byte, or nothing was unsent */
   uint64_t taken;     /* bytes acknowledged by then */
-  struct tc__http_job *job;    /* at most one at a time */
+  struct tc__http_job *job;     /* at most one at a time */
   struct tc__lease_wait *lease; /* likewise: a request to the leases' thread */
   struct tc__http_long *polled; /* long job that the request waits for */
   uint64_t poll_until_ms;
@@ -147,7 +147,7 @@ struct tc_http {
   size_t greeting; /* part of count: in a TLS handshake */
   size_t leaving;  /* replaced connections that are closing */
   struct tc_live *live;
-  uv_idle_t turns;                 /* runs while line is not empty */
+  uv_idle_t turns;                  /* runs while line is not empty */
   TAILQ_HEAD(, tc__http_conn) line; /* queue of connections with something to send */
   unsigned char *turn_bytes;        /* buffer of a turn, TC__FILE_CHUNK_BYTES */
   bool overview;                    /* an overview is being made */

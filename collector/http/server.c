@@ -59,7 +59,8 @@ static tb_rc open_door(struct tc_http *http, enum tc__door_kind kind, struct tb_
   const struct tc_http_env *env = &http->env;
   const char *address = kind == TC__DOOR_METRICS ? env->metrics_address : env->address;
   struct tc__http_door *door = &http->doors[kind];
-  struct tc_listener_sink sink = { door, tc__place_ready, tc__place_accepted, tc__place_takes_last };
+  struct tc_listener_sink sink = { door, tc__place_ready, tc__place_accepted,
+                                   tc__place_takes_last };
   uv_loop_t *uv = env->tls->uv;
 
   *door = (struct tc__http_door){ .http = http, .kind = kind };

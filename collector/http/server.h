@@ -35,21 +35,21 @@ struct tc_http_source {
 };
 
 struct tc_http_limits {
-  size_t connections_max; /* at once */
+  size_t connections_max;     /* at once */
   size_t owner_questions_max; /* requests of one owner that are answered at once */
   size_t owner_live_max;      /* one owner's share of live_max */
   size_t head_bytes_max;      /* head of a request */
   size_t body_bytes_max;      /* body of a request */
   size_t jobs_max;            /* long jobs */
-  size_t owner_jobs_max;  /* one owner's share of jobs_max */
-  uint64_t job_expire_ms; /* for a long job that nobody polls */
-  uint64_t request_ms;    /* from a request's first byte to its last */
-  uint64_t idle_ms;       /* between two requests */
-  uint64_t stall_ms;      /* while the peer reads nothing of an answer */
-  size_t live_max;        /* readers of live events at once */
-  size_t live_bytes_max;  /* live events kept for all slow readers together */
-  uint64_t heartbeat_ms;  /* interval of comments to an idle live reader */
-  size_t timeline_bytes;  /* generations in memory for timelines */
+  size_t owner_jobs_max;      /* one owner's share of jobs_max */
+  uint64_t job_expire_ms;     /* for a long job that nobody polls */
+  uint64_t request_ms;        /* from a request's first byte to its last */
+  uint64_t idle_ms;           /* between two requests */
+  uint64_t stall_ms;          /* while the peer reads nothing of an answer */
+  size_t live_max;            /* readers of live events at once */
+  size_t live_bytes_max;      /* live events kept for all slow readers together */
+  uint64_t heartbeat_ms;      /* interval of comments to an idle live reader */
+  size_t timeline_bytes;      /* generations in memory for timelines */
 };
 
 enum { TC_HTTP_WORKERS = 9 };
@@ -60,7 +60,7 @@ void tc_http_set_workers(void);
 
 struct tc_http_env {
   struct tc_tls_loop *tls;
-  const char *address;            /* HOST:PORT; "": none */
+  const char *address; /* HOST:PORT; "": none */
   int socket; /* a socket that listens on address already, which the server then owns; 0: none */
   const char *path;               /* path of the unix socket */
   const char *metrics_address;    /* address only for metrics and health; "": none */
@@ -69,9 +69,9 @@ struct tc_http_env {
   struct tc_revocations *revoked; /* the server holds it; NULL: no check */
   struct tc_http_limits limits;
   struct tc_http_source source;
-  struct tc_metrics *metrics;        /* of the loop's thread */
-  struct tc_query *query;            /* used by workers */
-  struct tc_leases *leases;          /* stopped before close(), freed after free() */
+  struct tc_metrics *metrics; /* of the loop's thread */
+  struct tc_query *query;     /* used by workers */
+  struct tc_leases *leases;   /* stopped before close(), freed after free() */
   uint64_t started_wall_ns;
   struct tc_feed *feed;              /* NULL: live events are overviews only */
   struct tc_pauses_history *history; /* NULL: pages begin without history */

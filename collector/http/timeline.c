@@ -233,8 +233,9 @@ static void drawn(struct tc__http_job *job, bool wanted) {
 static void answer(struct tc__http_job *job, struct tc_query_session *session) {
   static tb_rc (*const run[TP_ROUTES])(struct tc__http_job *, struct tc_query_session *,
                                        const void *asked, struct tb_diag *) = {
-    [TP_ROUTE_SPANS] = draw,         [TP_ROUTE_SPAN] = find_moment, [TP_ROUTE_STATE] = find_state,
-    [TP_ROUTE_STRETCH] = report_stretch, [TP_ROUTE_WHY] = explain,
+    [TP_ROUTE_SPANS] = draw,       [TP_ROUTE_SPAN] = find_moment,
+    [TP_ROUTE_STATE] = find_state, [TP_ROUTE_STRETCH] = report_stretch,
+    [TP_ROUTE_WHY] = explain,
   };
   struct tc__http_question q;
   struct tb_diag diag;

@@ -18,7 +18,13 @@
 #include "collector/base/logger.h"
 
 /* Few accepts in a turn, so that accepted peers are served before newer ones can displace them. */
-enum { ACCEPTS_A_TURN = 8, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024, SOCKET_MODE = 0660 };
+enum {
+  ACCEPTS_A_TURN = 8,
+  PAUSE_MS = 10,
+  SHORT_PAUSE_MS = 100,
+  BACKLOG = 1024,
+  SOCKET_MODE = 0660
+};
 
 struct tc_listener {
   uv_poll_t poll;

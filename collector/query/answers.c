@@ -220,7 +220,8 @@ static tb_rc read_meta(struct tc_query_session *session, const Tracecollect__V1_
   }
   if (dot == NULL) return TB_OK;
   snprintf(path, sizeof path, "%.*s.meta", (int)(dot - s->path), s->path);
-  if (tc_meta_read(tc_store_dirfd(session->query->env.store), path, NULL, out) != TB_OK) *out = NULL;
+  if (tc_meta_read(tc_store_dirfd(session->query->env.store), path, NULL, out) != TB_OK)
+    *out = NULL;
   return TB_OK;
 }
 
@@ -294,8 +295,7 @@ static tb_rc write_place(const Tracecollect__V1__SegmentInfo *last, struct tb_ar
   char hex[2 * TC_STREAM_BYTES + 1], text[sizeof hex + 2 * 21];
 
   tb_hex(last->stream.data, TC_STREAM_BYTES, hex);
-  snprintf(text, sizeof text, "%s.%" PRIu64 ".%" PRIu64, hex, last->first_gen,
-           last->first_wall_ns);
+  snprintf(text, sizeof text, "%s.%" PRIu64 ".%" PRIu64, hex, last->first_gen, last->first_wall_ns);
   return tc__query_text(arena, text, out);
 }
 
@@ -343,8 +343,7 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
   list->newest_first = ask->newest_first;
   list->n_streams = streams.list.count;
   list->streams = (void *)streams.list.items;
-  if (list->more)
-    TB_TRY(write_place(list->segments[list->n_segments - 1], &s->arena, &list->next));
+  if (list->more) TB_TRY(write_place(list->segments[list->n_segments - 1], &s->arena, &list->next));
   *out = list;
   return TB_OK;
 }

@@ -136,8 +136,8 @@ static tb_rc take_stream(void *self, const struct tc_stream_row *row) {
   c->is_begun = order == 0;
   if (c->is_begun && from_ns < c->ask->after_ns) from_ns = c->ask->after_ns;
   memcpy(c->stream, row->stream, sizeof c->stream);
-  tb_rc rc = tc_history_read(c->s->query->env.kept, row->stream, from_ns, until_ns, c,
-                             take_record, &damaged, c->diag);
+  tb_rc rc = tc_history_read(c->s->query->env.kept, row->stream, from_ns, until_ns, c, take_record,
+                             &damaged, c->diag);
   c->reply->damaged += damaged;
   return rc;
 }
@@ -148,7 +148,7 @@ static tb_rc put_list(struct collecting *c) {
   size_t n = 0;
 
   TB_TRY(tb_arena_alloc(&c->s->arena, (c->reply->n_reports + 1) * sizeof *c->reply->reports,
-                       &c->reply->reports));
+                        &c->reply->reports));
   for (const struct reports *item = c->first; item != NULL; item = item->next)
     c->reply->reports[n++] = item->report;
   return TB_OK;

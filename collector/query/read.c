@@ -25,7 +25,8 @@ static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
 }
 
 static tb_rc fail_expired(struct tb_diag *diag, uint64_t id) {
-  return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes", id);
+  return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes",
+                 id);
 }
 
 static tb_rc find_row(struct tc_query_session *s, uint64_t id, struct found *found,
@@ -54,7 +55,7 @@ static bool is_expired_now(int state_fd, const char *trace_path) {
 }
 
 tb_rc tc__query_open(struct tc_query_session *s, uint64_t id, struct tb_diag *diag,
-                       struct tc_segment_row *out_row, int *out_fd) {
+                     struct tc_segment_row *out_row, int *out_fd) {
   int state_fd = tc_store_dirfd(s->query->env.store), fd = -1;
   struct found found;
 

@@ -87,9 +87,8 @@ TB_MUST tb_rc tc_query_triggers(struct tc_query_session *session, const char *ad
                                 const char *remove, struct tb_diag *diag,
                                 Tracecollect__V1__TriggerReply **out);
 /* Verifies the whole archive; reads every byte. */
-TB_MUST tb_rc tc_query_verify(struct tc_query_session *session,
-                              const struct tc_query_watch *watch, struct tb_diag *diag,
-                              Tracecollect__V1__VerifyReply **out);
+TB_MUST tb_rc tc_query_verify(struct tc_query_session *session, const struct tc_query_watch *watch,
+                              struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);
 
 /* Returns a segment's row and its file, opened for reading; the caller closes the file. TB_NOTFOUND, TB_IO. */
 TB_MUST tb_rc tc_query_session_open(struct tc_query_session *session, uint64_t segment,

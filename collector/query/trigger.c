@@ -42,8 +42,7 @@ struct firing_list {
 };
 
 /* Splits a comma-separated list. */
-static tb_rc copy_actions(struct tb_arena *arena, const char *actions, size_t *out_n,
-                          char ***out) {
+static tb_rc copy_actions(struct tb_arena *arena, const char *actions, size_t *out_n, char ***out) {
   char *copied, *rest;
 
   if (actions[0] == '\0') return TB_OK;
@@ -85,18 +84,18 @@ static tb_rc answer_firings(struct tc_query_session *s, const Tracecollect__V1__
 
   if (s->query->env.triggers == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
-  const struct tc_firings_ask which = {
-    .after = ask->after,
-    .rule = ask->rule,
-    .newest = ask->newest < TC_FIRINGS_ANSWER_MAX ? ask->newest : TC_FIRINGS_ANSWER_MAX,
-    .newest_of_rule = ask->newest_of_rule
-  };
+  const struct tc_firings_ask which = { .after = ask->after,
+                                        .rule = ask->rule,
+                                        .newest = ask->newest < TC_FIRINGS_ANSWER_MAX
+                                                      ? ask->newest
+                                                      : TC_FIRINGS_ANSWER_MAX,
+                                        .newest_of_rule = ask->newest_of_rule };
   TB_TRY(tb_arena_alloc(&s->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__firings_reply__init(list.reply);
   TB_TRY(tb_arena_alloc(&s->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
-                       &list.reply->firings));
-  tb_rc rc = tc_firings_each(tc_triggers_firings(s->query->env.triggers), &which, &list,
-                             add_firing);
+                        &list.reply->firings));
+  tb_rc rc =
+      tc_firings_each(tc_triggers_firings(s->query->env.triggers), &which, &list, add_firing);
   *out = list.reply;
   return rc == TB_END ? TB_OK : rc;
 }

@@ -87,7 +87,8 @@ static tb_rc ask(struct tc_query_session *session, Tracecollect__V1__ListRequest
   do {
     TB_TRY(tc_query_list(session, list, diag, &reply));
     TB_TRY(add_list(out, reply, asked));
-    snprintf(out->next, sizeof out->next, "%s", reply->next); /* reply is lent until the next list */
+    snprintf(out->next, sizeof out->next, "%s",
+             reply->next); /* reply is lent until the next list */
     list->place = out->next;
   } while (reply->more && !list->newest_first);
   return TB_OK;

@@ -95,7 +95,8 @@ static tb_rc give_reports(struct analysing *a, const struct tc__places *places) 
 
   tb_buf_init(&packed, &a->mem);
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
-    if (a->ask->kind != NULL && strcmp(to_analysis_name((enum to_analysis_kind)k), a->ask->kind) != 0)
+    if (a->ask->kind != NULL &&
+        strcmp(to_analysis_name((enum to_analysis_kind)k), a->ask->kind) != 0)
       continue;
     tb_buf_clear(&packed);
     rc = tp_report_pack(a->analyses, (enum to_analysis_kind)k, TO_WINDOW_ALL, a->ask->rows_max,

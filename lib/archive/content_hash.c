@@ -62,8 +62,8 @@ Tracecollect__V1__ContentHash *tc_hash_put(const struct tc_content_hash *hash,
   if (hash->kind == TC_HASH_NONE) return NULL;
   tracecollect__v1__content_hash__init(room);
   room->kind = (Tracecollect__V1__HashKind)hash->kind;
-  room->value = (ProtobufCBinaryData){ kinds[hash->kind].len,
-                                       (unsigned char *)(uintptr_t)hash->bytes };
+  room->value =
+      (ProtobufCBinaryData){ kinds[hash->kind].len, (unsigned char *)(uintptr_t)hash->bytes };
   return room;
 }
 

@@ -98,8 +98,7 @@ static tb_rc take_records(struct tc_day_ledger *ledger, const struct text *text,
     struct tb_diag why = { 0 };
     *record = (struct tc_day_record){ .offset = at, .by = TC_SIGNED_NOT };
     snprintf(name, sizeof name, "archive/%s/" TC_DAY_LEDGER_NAME ": byte %zu", ledger->day, at);
-    tb_rc rc = unpack(text->at + at, text->n - at, name, ledger->day, options, &why, record,
-                      &len);
+    tb_rc rc = unpack(text->at + at, text->n - at, name, ledger->day, options, &why, record, &len);
     if (rc != TB_OK && rc != TB_CORRUPT && rc != TB_REFUSED)
       return tb_fail(diag, rc, "%s", why.text);
     if (rc == TB_CORRUPT && (len = tc_meta_frame(text->at + at, text->n - at)) == 0) {
@@ -150,9 +149,8 @@ tb_rc tc_day_ledger_read(int day_fd, const char *day, const struct tc_day_ledger
 
   tc_day_ledger_fini(out);
   strncpy(out->day, day, sizeof out->day - 1);
-  int fd = options->settle
-               ? openat(day_fd, TC_DAY_LEDGER_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
-               : openat(day_fd, TC_DAY_LEDGER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  int fd = options->settle ? openat(day_fd, TC_DAY_LEDGER_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+                           : openat(day_fd, TC_DAY_LEDGER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return errno == ENOENT ? TB_OK : fail(out->day, diag, tc_errno_rc(errno));
   tb_rc rc = read_bytes(fd, out->day, diag, &text);
   if (rc == TB_OK) rc = take_records(out, &text, options, diag, &end);

@@ -34,7 +34,11 @@ struct tc_statedir {
 };
 
 #define TC_STATEDIR_NONE                                                                           \
-  { -1, -1, -1, -1, -1, { -1, -1 } }
+  {                                                                                                \
+    -1, -1, -1, -1, -1, {                                                                          \
+      -1, -1                                                                                       \
+    }                                                                                              \
+  }
 
 TB_MUST tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out);
 void tc_statedir_close(struct tc_statedir *dirs); /* accepts one whose open failed */

@@ -16,14 +16,14 @@
 
 enum { TB_MAGIC_ENDED = 0x0dead0b7 };
 
-#define TB_MAGIC_CHECK(object, number) \
+#define TB_MAGIC_CHECK(object, number)                                                             \
   assert((object)->magic == (number) && "this object was released, or is of another kind")
 
 /* Volatile: compilers drop a store just before free(). */
-#define TB_MAGIC_END(object, number)                                   \
-  do {                                                                 \
-    TB_MAGIC_CHECK(object, number);                                    \
-    *(volatile uint32_t *)&(object)->magic = (uint32_t)TB_MAGIC_ENDED; \
+#define TB_MAGIC_END(object, number)                                                               \
+  do {                                                                                             \
+    TB_MAGIC_CHECK(object, number);                                                                \
+    *(volatile uint32_t *)&(object)->magic = (uint32_t)TB_MAGIC_ENDED;                             \
   } while (0)
 
 #endif

@@ -162,9 +162,10 @@ static tb_rc check_path(const char *name, const char *path, struct tb_diag *diag
   const size_t room = sizeof((struct sockaddr_un){ 0 }).sun_path;
 
   if (strlen(path) < room) return TB_OK;
-  return tb_fail(diag, TB_BROKEN,
-                 "%s: the socket's path is %zu bytes, the system takes %zu: set %s to a shorter path",
-                 name, strlen(path), room - 1, name);
+  return tb_fail(
+      diag, TB_BROKEN,
+      "%s: the socket's path is %zu bytes, the system takes %zu: set %s to a shorter path", name,
+      strlen(path), room - 1, name);
 }
 
 static tb_rc set_listen_sock(struct tc_config *c, const char *folder, struct tb_diag *diag) {
@@ -262,8 +263,7 @@ static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
 
 static tb_rc check_addresses(const struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(check_hostport("listen.agents", c->listen_agents, diag));
-  if (*c->listen_metrics != '\0')
-    TB_TRY(check_hostport("listen.metrics", c->listen_metrics, diag));
+  if (*c->listen_metrics != '\0') TB_TRY(check_hostport("listen.metrics", c->listen_metrics, diag));
   return *c->listen_http != '\0' ? check_hostport("listen.http", c->listen_http, diag) : TB_OK;
 }
 

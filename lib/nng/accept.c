@@ -84,8 +84,7 @@ static const char *over_share(int listener, uint64_t source) {
   }
   if (same >= limits.source_max)
     return "this address or user has readers.source_connections_max connections here";
-  if (all >= limits.connections_max)
-    return "there are readers.connections_max connections here";
+  if (all >= limits.connections_max) return "there are readers.connections_max connections here";
   return NULL;
 }
 

@@ -16,7 +16,7 @@
 #define TP_TAKE(arena, type, n, out)                                                               \
   do {                                                                                             \
     void *block_;                                                                                  \
-    TB_TRY(tb_arena_alloc((arena), ((n) + 1) * sizeof(type), &block_));                             \
+    TB_TRY(tb_arena_alloc((arena), ((n) + 1) * sizeof(type), &block_));                            \
     (out) = block_;                                                                                \
   } while (0)
 

@@ -156,7 +156,8 @@ static tb_rc open_file(struct tc_revocations *r, struct tb_diag *diag, BIO **out
 static tb_rc read_authorities(const struct tc_revocations *r, struct tb_diag *diag,
                               STACK_OF(X509) * *out) {
   const char *unfit = tc_pem_unfit(r->authorities);
-  if (unfit != NULL) return tb_fail(diag, TB_CORRUPT, "%.300s: cannot be read: %s", r->authorities, unfit);
+  if (unfit != NULL)
+    return tb_fail(diag, TB_CORRUPT, "%.300s: cannot be read: %s", r->authorities, unfit);
   TB_CLEANUP(bio_freep) BIO *in = BIO_new_file(r->authorities, "r");
   TB_CLEANUP(certs_freep) STACK_OF(X509) *certs = sk_X509_new_null();
   X509 *cert;

@@ -148,8 +148,7 @@ static tb_rc add_file(struct tc__draft *d, const char *path, struct tc_certs_rev
   TB_CLEANUP(fclosep) FILE *in = tb_small_file(path);
   TB_CLEANUP(x509_freep) X509 *cert = NULL;
 
-  if (in == NULL)
-    return tb_fail(d->diag, TB_IO, "%.300s: %s", path, tb_small_file_fault(errno));
+  if (in == NULL) return tb_fail(d->diag, TB_IO, "%.300s: %s", path, tb_small_file_fault(errno));
   cert = PEM_read_X509(in, NULL, NULL, NULL);
   ERR_clear_error();
   if (cert == NULL) return tb_fail(d->diag, TB_CORRUPT, "%.300s: holds no certificate", path);

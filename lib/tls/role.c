@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tls/role.h"
 
-#define R(role) (1u << TC_ROLE_##role)
+#define R(role)                        (1u << TC_ROLE_##role)
 #define TC_ACT(ID, NAME, ROLES, ABOUT) [TC_ACT_##ID] = { NAME, ROLES },
 static const struct {
   const char *name;

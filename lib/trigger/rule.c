@@ -114,10 +114,10 @@ static tb_rc unknown_finding(const struct parser *p) {
   if (nearest.best != NULL)
     return tb_fail(p->diag, TB_BROKEN, "no finding \"%.40s\"; did you mean \"%s\"?", p->word,
                    nearest.best);
-  return tb_fail(
-      p->diag, TB_BROKEN,
-      "no finding \"%.40s\"; there are deadlock, convoy, stall, leak, assists, starved and misnested",
-      shown(p));
+  return tb_fail(p->diag, TB_BROKEN,
+                 "no finding \"%.40s\"; there are deadlock, convoy, stall, leak, assists, starved "
+                 "and misnested",
+                 shown(p));
 }
 
 static tb_rc parse_finding(struct parser *p, struct tr_term *term) {

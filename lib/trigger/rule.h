@@ -78,7 +78,7 @@ struct tr_rule {
 struct tr_rules;
 
 TB_MUST tb_rc tr_rules_new(struct tr_rules **out);
-void tr_rules_hold(struct tr_rules *rules);   /* adds a holder */
+void tr_rules_hold(struct tr_rules *rules);    /* adds a holder */
 void tr_rules_release(struct tr_rules *rules); /* the last holder frees the rules; accepts NULL */
 TB_MUST tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag);
 /* Adds a rule that is not from trigger.file: exec and webhook are refused. */

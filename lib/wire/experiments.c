@@ -55,7 +55,6 @@ void tw_experiments_init(struct tw_experiments *x) {
   memset(x->place, 0, sizeof x->place);
 }
 
-
 static bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
@@ -327,7 +326,6 @@ static tb_rc take_event(struct reading *r) {
   if (event.type != 0) x->place[event.type - TW_OWN_EVENT_FIRST] = (uint8_t)x->events;
   return TB_OK;
 }
-
 
 static tb_rc take_line(struct reading *r) {
   const char *comment = memchr(r->pos, '#', (size_t)(r->end - r->pos));

@@ -20,7 +20,9 @@
 
 #include "wire/write.h"
 
-enum { TW_FIRST_VERSION_WITH_LOCKS = 23 }; /* of the trace's header: before it there are no such batches */
+enum {
+  TW_FIRST_VERSION_WITH_LOCKS = 23
+}; /* of the trace's header: before it there are no such batches */
 
 struct tw_lock {
   uint64_t string; /* the reason of waits for it */

@@ -90,7 +90,8 @@ struct options {
 
 int main(int argc, char **argv) {
   static const struct tk_option options[] = {
-    TK_OPTION('n', NULL, "N", tk_read_count, offsetof(struct options, events), "end after N events"),
+    TK_OPTION('n', NULL, "N", tk_read_count, offsetof(struct options, events),
+              "end after N events"),
     TK_OPTION('k', NULL, "KIND", tk_read_text, offsetof(struct options, kind), "of this kind"),
     TK_GROUP(tk_client_options, offsetof(struct options, client)),
     { 0 },

@@ -51,14 +51,16 @@ enum {
 static const uint64_t MS = 1000000, S = 1000000000;
 
 struct options {
-  uint64_t streams, processes, seconds, period_ms, lives, leave_percent, leave_least, kill_s, curve_s;
+  uint64_t streams, processes, seconds, period_ms, lives, leave_percent, leave_least, kill_s,
+      curve_s;
   const char *spool, *books; /* NULL: none */
 };
 
 /* Between all processes. */
 struct figures {
   atomic_ullong written_gens, written_bytes, skipped_gens;
-  atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened, streams_left, kills, processes_begun;
+  atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened, streams_left, kills,
+      processes_begun;
   atomic_ullong acks[ACK_MS_MAX + 1];
   atomic_ullong cpu_ns;
 };
@@ -336,8 +338,8 @@ static void run_process(struct fleet *fleet) {
 
   begin_all(fleet);
   atomic_fetch_add(&fleet->figures->processes_begun, 1);
-  for (uint64_t now; (now = now_ns()) < end_ns ||
-                     fleet->figures->streams_left < fleet->options.leave_least;) {
+  for (uint64_t now;
+       (now = now_ns()) < end_ns || fleet->figures->streams_left < fleet->options.leave_least;) {
     for (size_t n = 0; n < fleet->n && fleet->streams[next].due_ns <= now; n++) {
       write_generation(fleet, &fleet->streams[next], now);
       next = (next + 1) % fleet->n;
@@ -382,8 +384,7 @@ static void run_fleet(struct fleet *fleet) {
   end_ns = fleet->began_ns + fleet->options.seconds * S;
   for (unsigned i = 0; i < of; i++) pids[i] = fork_process(fleet, i);
   for (uint64_t n = 1; kill_ns != 0 && fleet->began_ns + n * kill_ns < end_ns; n++) {
-    while (now_ns() < fleet->began_ns + n * kill_ns ||
-           fleet->figures->processes_begun < of + n - 1)
+    while (now_ns() < fleet->began_ns + n * kill_ns || fleet->figures->processes_begun < of + n - 1)
       poll(NULL, 0, 10);
     kill(pids[n % of], SIGKILL);
     waitpid(pids[n % of], &status, 0);
@@ -427,11 +428,15 @@ static void take_option(struct options *options, const char *name, const char *v
   const struct {
     const char *name;
     uint64_t *place;
-  } all[] = { { "streams", &options->streams }, { "processes", &options->processes },
-              { "seconds", &options->seconds }, { "period_ms", &options->period_ms },
-              { "lives", &options->lives },     { "leave_percent", &options->leave_percent },
+  } all[] = { { "streams", &options->streams },
+              { "processes", &options->processes },
+              { "seconds", &options->seconds },
+              { "period_ms", &options->period_ms },
+              { "lives", &options->lives },
+              { "leave_percent", &options->leave_percent },
               { "leave_least", &options->leave_least },
-              { "kill_s", &options->kill_s },   { "curve_s", &options->curve_s } };
+              { "kill_s", &options->kill_s },
+              { "curve_s", &options->curve_s } };
 
   if (strcmp(name, "spool") == 0) options->spool = value;
   if (strcmp(name, "books") == 0) options->books = value;

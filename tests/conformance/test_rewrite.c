@@ -7,9 +7,9 @@
 
 #include "support/patience.h"
 #include "support/stored.h"
+#include "support/trace_text.h"
 #include "wire/raw.h"
 #include "wire/split.h"
-#include "support/trace_text.h"
 #include "wire/write.h"
 
 /* With strict_string_checks each number that is read costs a look at the whole text. */

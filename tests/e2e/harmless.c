@@ -252,7 +252,8 @@ static void jails(void) {
 enum { SMALL_BYTES = 4096, PAGES_BYTES = 1 << 16 };
 
 static void *small_stack(void) {
-  char *map = mmap(NULL, 2 * PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *map =
+      mmap(NULL, 2 * PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
   MUST(map != MAP_FAILED && mprotect(map, PAGES_BYTES, PROT_NONE) == 0);
   return map + PAGES_BYTES;
@@ -342,7 +343,8 @@ static void small_stacks(void) {
   enter(begin_and_exec);
   enter(fork_inside);
   handle_on_small_stack();
-  MUST(pthread_create(&thread, &attr, in_small_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+  MUST(pthread_create(&thread, &attr, in_small_thread, NULL) == 0 &&
+       pthread_join(thread, NULL) == 0);
 }
 
 static void begin_in_handler(void) {
@@ -357,7 +359,8 @@ static void begin_in_small_thread(void) {
   MUST(pthread_attr_init(&attr) == 0);
   MUST(pthread_attr_setstack(&attr, small_stack(), (size_t)PTHREAD_STACK_MIN) == 0);
   linger();
-  MUST(pthread_create(&thread, &attr, in_small_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+  MUST(pthread_create(&thread, &attr, in_small_thread, NULL) == 0 &&
+       pthread_join(thread, NULL) == 0);
 }
 
 /* A handler runs where the thread's frames are, and nowhere else. Each session asks for random bytes as it begins: the signal that
@@ -407,7 +410,8 @@ static void handlers_elsewhere(void) {
 
 /* Later another thread may close a library: nobody walks the loader's list any more. */
 static void no_list(void) {
-  void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *page =
+      mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   struct link_map *list = _r_debug.r_map;
 
   MUST(page != MAP_FAILED);

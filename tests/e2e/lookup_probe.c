@@ -25,7 +25,7 @@ int main(void) {
                                       { "twice", (void **)&version[3], "V3" } };
   ta_lookup_next(wanted, 4);
   printf("%d %d %d %d %s %d %d %s %d\n", TA_REAL(twice)(), TA_REAL(only_sysv)(), TA_REAL(changed)(),
-         TA_REAL(indirect)(), refused ? "refused" : "not refused",
-         version[0](), version[1](), version[2] == NULL ? "none" : "one", version[3]());
+         TA_REAL(indirect)(), refused ? "refused" : "not refused", version[0](), version[1](),
+         version[2] == NULL ? "none" : "one", version[3]());
   return 0;
 }

@@ -17,7 +17,8 @@ static const ProtobufCMessageDescriptor *const requests[] = {
   &tracecollect__v1__lease_request__descriptor,
 };
 
-static void write_again(const ProtobufCMessage *message, struct tb_mem *mem, struct tb_arena *arena) {
+static void write_again(const ProtobufCMessage *message, struct tb_mem *mem,
+                        struct tb_arena *arena) {
   ProtobufCMessage *again;
   struct tb_buf first, second;
   struct tb_diag diag;
@@ -29,8 +30,8 @@ static void write_again(const ProtobufCMessage *message, struct tb_mem *mem, str
   if (first.rc == TB_OK &&
       tp_json_read(message->descriptor, first.data, first.len, arena, &diag, &again) == TB_OK) {
     tp_json_message(&second, again);
-    FUZZ_CHECK(second.rc != TB_OK || (second.len == first.len &&
-                                      memcmp(second.data, first.data, first.len) == 0));
+    FUZZ_CHECK(second.rc != TB_OK ||
+               (second.len == first.len && memcmp(second.data, first.data, first.len) == 0));
   } else {
     FUZZ_CHECK(first.rc != TB_OK || diag.rc != TB_PROTOCOL);
   }

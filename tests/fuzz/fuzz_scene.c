@@ -14,19 +14,22 @@ static void look_at_cells(const struct to_picture *p, const struct to_lane *lane
     const struct to_cell *c = &lane->cell[i];
 
     FUZZ_CHECK(c->from <= c->until && c->look < TO_LOOKS && c->name < p->names.n + 1);
-    FUZZ_CHECK((uint64_t)c->until * (uint64_t)p->unit <= (uint64_t)p->ask.until - (uint64_t)p->ask.from);
+    FUZZ_CHECK((uint64_t)c->until * (uint64_t)p->unit <=
+               (uint64_t)p->ask.until - (uint64_t)p->ask.from);
     if (i > 0) FUZZ_CHECK(c[-1].until <= c->from);
   }
 }
 
-static void draw(struct tb_mem *mem, const struct to_scene *scene, to_ns from, to_ns until, unsigned px) {
+static void draw(struct tb_mem *mem, const struct to_scene *scene, to_ns from, to_ns until,
+                 unsigned px) {
   const struct to_picture_ask ask = {
     .from = from, .until = until, .px = px, .kinds = ALL, .after = INT64_MIN, .limit = px % 50 + 1
   };
   struct to_picture *p;
 
   if (until <= from || to_picture_new(mem, &ask, &p) != TB_OK) return;
-  if (to_picture_add(p, scene) == TB_OK && to_picture_add(p, scene) == TB_OK && to_picture_end(p) == TB_OK)
+  if (to_picture_add(p, scene) == TB_OK && to_picture_add(p, scene) == TB_OK &&
+      to_picture_end(p) == TB_OK)
     for (size_t i = 0; i < p->lanes; i++) look_at_cells(p, &p->lane[i]);
   to_picture_free(p);
 }
@@ -39,12 +42,14 @@ static tb_rc found(void *self, const struct to_moment *m) {
   return TB_OK;
 }
 
-static void ask(struct tb_mem *mem, const struct to_scene_source *source, const struct to_scene *scene) {
+static void ask(struct tb_mem *mem, const struct to_scene_source *source,
+                const struct to_scene *scene) {
   struct tb_diag diag;
 
   for (size_t i = 0; i < scene->spans; i += scene->spans / 3 + 1) {
     struct to_scene_span span = scene->span[i];
-    const struct to_moment_ask moment = { TO_MOMENT_OF_GOROUTINE, scene->goroutine[span.goroutine].id, span.from };
+    const struct to_moment_ask moment = { TO_MOMENT_OF_GOROUTINE,
+                                          scene->goroutine[span.goroutine].id, span.from };
 
     tb_diag_clear(&diag);
     tb_rc rc = to_moment_find(mem, source, &moment, &diag, found, &span);
@@ -60,14 +65,16 @@ static tb_rc found_states(void *self, const struct to_scene_states *states) {
     const struct to_scene_state *s = &states->state[i];
     FUZZ_CHECK(s->n > 0 && (i == 0 || s->n <= s[-1].n));
     FUZZ_CHECK(s->stack == NULL || s->stack->len > 0);
-    for (size_t k = 1; k < s->n; k++) FUZZ_CHECK(s->goroutine[k - 1].since <= s->goroutine[k].since);
+    for (size_t k = 1; k < s->n; k++)
+      FUZZ_CHECK(s->goroutine[k - 1].since <= s->goroutine[k].since);
     n += s->n;
   }
   FUZZ_CHECK(n == states->goroutines);
   return TB_OK;
 }
 
-static void ask_all(struct tb_mem *mem, const struct to_scene_source *source, const struct to_scene *scene) {
+static void ask_all(struct tb_mem *mem, const struct to_scene_source *source,
+                    const struct to_scene *scene) {
   const to_ns at[] = { scene->from, scene->from / 2 + scene->until / 2, scene->until, INT64_MAX };
   struct tb_diag diag;
 

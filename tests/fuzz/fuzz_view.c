@@ -112,7 +112,8 @@ static void pull_all(const uint8_t *data, size_t size) {
   tb_diag_clear(&diag);
   tb_mem_init(&v.mem, tb_mem_libc, NULL, MEMORY_MAX);
   to_allocfree_init(&v.heap, &v.mem);
-  FUZZ_CHECK(to_spans_new(&v.mem, &config, (struct to_span_sink){ NULL, look_at_spans }, &v.spans) == TB_OK);
+  FUZZ_CHECK(to_spans_new(&v.mem, &config, (struct to_span_sink){ NULL, look_at_spans },
+                          &v.spans) == TB_OK);
   FUZZ_CHECK(to_pull_new(&v.mem, &limits, TO_READER_BYTES_STAY, to_part_source(&part), &diag,
                          &pull) == TB_OK);
   tt_tighten(&v.mem, size);

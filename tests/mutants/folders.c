@@ -14,7 +14,9 @@ char *mkdtemp(char *name) {
 
   *(void **)&real = dlsym(RTLD_NEXT, "mkdtemp");
   char *made = real == NULL ? NULL : real(name);
-  int fd = made == NULL || list == NULL ? -1 : open(list, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  int fd = made == NULL || list == NULL
+               ? -1
+               : open(list, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd >= 0) {
     dprintf(fd, "%s\n", made);
     close(fd);

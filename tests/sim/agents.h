@@ -20,7 +20,7 @@ struct sim_agents {
   bool dead;              /* what it says now nobody hears: its power was cut */
   bool failed;            /* it takes nothing more until its next start */
   bool impatient;         /* it may give up what lies open, and tell that it is lost */
-  uint64_t keep_ns; /* so much before and after a start is kept; 0: nothing is */
+  uint64_t keep_ns;       /* so much before and after a start is kept; 0: nothing is */
   bool wired; /* agents talk to it over connections (sim/wire.h); else records are handed to it */
   struct sim_wire *wires;
   struct tc_quota quotas[SIM_STREAMS]; /* what is charged to each agent */

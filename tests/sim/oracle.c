@@ -26,7 +26,7 @@ struct proof {
   struct seen *seen[SIM_STREAMS]; /* by unit */
   unsigned ended[SIM_STREAMS];
   struct tc_day_ledger ledger; /* of the day at which the walk is, if that has one */
-  unsigned char *bytes; /* of the trace that is looked at */
+  unsigned char *bytes;        /* of the trace that is looked at */
   size_t nbytes, cap;
   uint64_t records; /* of ledgers */
 };

@@ -105,8 +105,9 @@ void tt_certs_issue(const char *dir, const char *name, const char *san, long sec
 void tt_certs_make(const char *dir) {
   mkdir(dir, 0700);
   issue(dir, "ca", NULL, DAY_S, (struct signer){ NULL, NULL });
-  tt_certs_issue(dir, "server", "URI:tracecollect:server/test,DNS:localhost,DNS:collector.test,IP:127.0.0.1,IP:::1",
-                 DAY_S);
+  tt_certs_issue(
+      dir, "server",
+      "URI:tracecollect:server/test,DNS:localhost,DNS:collector.test,IP:127.0.0.1,IP:::1", DAY_S);
   tt_certs_issue(dir, "agent", "URI:tracecollect:agent/test", DAY_S);
   tt_certs_issue(dir, "reader", "URI:tracecollect:reader/test", DAY_S);
 }

@@ -26,7 +26,7 @@ struct tt_peer_terms {
   const char *name;      /* NAME.pem, NAME.key; NULL: no certificate */
   const char *alpn;      /* NULL: none offered */
   SSL_CTX
-      *ctx; /* of another peer of the same terms, whose files are then not read again; or NULL */
+  *ctx; /* of another peer of the same terms, whose files are then not read again; or NULL */
 };
 
 /* False: TCP or TLS said no. A TLS 1.3 client hears of a refused certificate only at its first read. */

@@ -379,7 +379,8 @@ static void drain(struct tt_collector *p) {
   char bytes[4096];
 
   shutdown(p->fd, SHUT_WR);
-  for (uint64_t began = now_ms(); now_ms() - began < (uint64_t)(p->stop ? DRAIN_MS : TT_PATIENCE_MS);) {
+  for (uint64_t began = now_ms();
+       now_ms() - began < (uint64_t)(p->stop ? DRAIN_MS : TT_PATIENCE_MS);) {
     struct pollfd one = { .fd = p->fd, .events = POLLIN };
     if (poll(&one, 1, TURN_MS) > 0 && read(p->fd, bytes, sizeof bytes) <= 0) return;
   }

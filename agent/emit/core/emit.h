@@ -35,9 +35,7 @@
 #include "agent/emit/core/ticks.h"
 
 enum { TA_THREADS_MAX = 1 << 15, TA_IDS_AT_ONCE = 64 };
-enum {
-  TA_BUSY_HELD = 2
-}; /* in a section that spans several calls (agent/emit/events/held.h) */
+enum { TA_BUSY_HELD = 2 }; /* in a section that spans several calls (agent/emit/events/held.h) */
 
 #define TA_NO_GEN     UINT32_MAX /* 0 means off */
 #define TA_COMES_BACK UINT32_MAX
@@ -86,20 +84,20 @@ struct ta_thread {
   uint64_t sweeps;     /* TA_HELD_SWEEPS while its proc sweeps, else 0 */
   uint64_t next_id, ids_end;
   struct ta_fill fill[TA_BATCH_USES];
-  uint32_t session;            /* that it belongs to */
-  uint32_t place;              /* its proc's id */
-  _Atomic uint32_t state;      /* enum ta_thread_state */
-  _Atomic uint64_t system_id;  /* gettid() */
-  _Atomic uint32_t claim;      /* the generation its status was last written for */
-  _Atomic uint64_t now;        /* its goroutine, the goroutine's name, enum ta_holds */
-  _Atomic uint64_t before;     /* `now` when it entered `gen`, if it skipped the generation before */
+  uint32_t session;           /* that it belongs to */
+  uint32_t place;             /* its proc's id */
+  _Atomic uint32_t state;     /* enum ta_thread_state */
+  _Atomic uint64_t system_id; /* gettid() */
+  _Atomic uint32_t claim;     /* the generation its status was last written for */
+  _Atomic uint64_t now;       /* its goroutine, the goroutine's name, enum ta_holds */
+  _Atomic uint64_t before;    /* `now` when it entered `gen`, if it skipped the generation before */
   _Atomic uint32_t before_gen; /* the generation that it skipped */
   _Atomic uint64_t dropped, misused;
   uint32_t next_free;
   /* The generation that ended without waiting for this thread, TA_COMES_BACK while it enters again, else 0. */
   _Atomic uint32_t left_behind;
-  uint32_t skipped_gen;   /* flusher only: the generation in which it left the thread behind */
-  struct ta_bounds stack; /* as allocated for the thread */
+  uint32_t skipped_gen;    /* flusher only: the generation in which it left the thread behind */
+  struct ta_bounds stack;  /* as allocated for the thread */
   _Atomic uintptr_t timer; /* of its samples, plus 1; 0: none */
 } __attribute__((aligned(128)));
 
@@ -128,9 +126,9 @@ struct ta_emit {
       __attribute__((aligned(128))); /* the last generation that is over and written */
   _Atomic uint32_t given_up[2];      /* by parity: a generation that is lost */
   atomic_uint given_up_why[2];       /* enum ta_loss */
-  atomic_uint flusher_state;                /* enum ta_flusher_state */
+  atomic_uint flusher_state;         /* enum ta_flusher_state */
   atomic_size_t late_bytes;          /* posted before there is a flusher */
-  atomic_bool due;                   /* a flusher is needed: TA_DUE_BYTES were posted, or a generation given up */
+  atomic_bool due; /* a flusher is needed: TA_DUE_BYTES were posted, or a generation given up */
   _Atomic uint64_t ids; /* next id of tasks and of texts used once; threads take TA_IDS_AT_ONCE */
   _Atomic uint32_t workers, workers_gen;
   _Atomic uint64_t generations, lost_generations;

@@ -13,8 +13,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-void ta_initial_threads_note(
-    void); /* without /proc only the caller is noted */
+void ta_initial_threads_note(void); /* without /proc only the caller is noted */
 bool ta_initial_threads_has(pid_t thread);
 
 #endif

@@ -43,7 +43,8 @@ struct ta_name_row {
 };
 
 extern struct ta_name_row ta_names[TA_NAMES_MAX];
-extern _Atomic uint32_t ta_names_end; /* numbers below are in use; 0: TA_OWN_NAMES are not made yet */
+extern _Atomic uint32_t
+    ta_names_end; /* numbers below are in use; 0: TA_OWN_NAMES are not made yet */
 
 uint32_t ta_names_find(const char *text, size_t len); /* finds or makes a name */
 const char *ta_names_text(uint32_t name, size_t *out_len);

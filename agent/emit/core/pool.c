@@ -65,7 +65,8 @@ tb_rc ta_pool_init(struct ta_pool *p, uint64_t bytes) {
   void *map = mmap(NULL, p->mapped_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return TB_NOMEM;
-  madvise(map, p->mapped_bytes, MADV_WIPEONFORK); /* a child does not need it: its fork() is quicker */
+  madvise(map, p->mapped_bytes,
+          MADV_WIPEONFORK); /* a child does not need it: its fork() is quicker */
   p->bytes = map;
   _Atomic uint64_t *at = (_Atomic uint64_t *)(void *)(p->bytes + blocks_bytes);
   for (enum ta_batch_size size = 0; size < TA_BATCH_SIZES; size++) {

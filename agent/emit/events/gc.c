@@ -8,9 +8,10 @@
 static struct {
   uint32_t gen; /* newest generation in which the state was used */
   bool runs;
-  uint64_t seq;       /* of the last event */
-  uint64_t active[2]; /* by the generation's parity: the number reserved for its first event; 0: none */
-  uint64_t time;      /* of the last event, ticks */
+  uint64_t seq; /* of the last event */
+  uint64_t
+      active[2]; /* by the generation's parity: the number reserved for its first event; 0: none */
+  uint64_t time; /* of the last event, ticks */
 } collection;
 
 void ta_gc_reset(uint32_t first_gen) {

@@ -56,7 +56,8 @@ static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size
 static void post(struct ta_batch *batch) {
   struct ta_pool *pool = &ta_emit.pool;
 
-  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.flusher_state, memory_order_relaxed) == TA_NOT_STARTED))
+  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.flusher_state, memory_order_relaxed) ==
+                  TA_NOT_STARTED))
     atomic_fetch_add_explicit(&ta_emit.late_bytes, (size_t)(batch->write.pos - batch->room),
                               memory_order_relaxed);
   ta_pool_post(pool, batch);

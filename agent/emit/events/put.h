@@ -93,7 +93,8 @@ static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
 /* As ta_put(), with the stack of the emit function's caller as last argument; the n before it are a b c. from: the emit
  * function's return address, TA_CALLER in that function itself. If stacks are off, this costs reading one word. */
 #define TA_CALLER __builtin_return_address(0)
-uint64_t ta_put_stack(struct ta_thread *t, const void *from); /* returns its id; 0: stacks are off */
+uint64_t ta_put_stack(struct ta_thread *t,
+                      const void *from); /* returns its id; 0: stacks are off */
 void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b,
                     uint64_t c, const void *from);
 

@@ -47,7 +47,8 @@ void ta_spawned_fail(struct ta_spawned birth) {
   if (!is_current(birth)) return;
   ta_fiber self = ta_fiber_self(), unborn = ta_fiber_of(birth.go);
   ta_fiber_switch(unborn);
-  if (ta_fiber_self() != unborn) return; /* the switch failed: another goroutine runs, which must not be ended */
+  if (ta_fiber_self() != unborn)
+    return; /* the switch failed: another goroutine runs, which must not be ended */
   ta_fiber_end();
   ta_fiber_switch(self);
 }

@@ -87,7 +87,8 @@ static bool may_have_body(const struct tc_http_head *h) {
 }
 
 static int begin_value(struct tc_http_head *h) {
-#define KEPT(name, field) { name, h->request.field, sizeof h->request.field - 1 }
+#define KEPT(name, field)                                                                          \
+  { name, h->request.field, sizeof h->request.field - 1 }
   const struct {
     const char *name;
     char *value;

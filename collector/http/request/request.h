@@ -35,7 +35,7 @@ struct tc_http_request {
   char content_type[TC_HTTP_VALUE_MAX];
   char accept[4 * TC_HTTP_VALUE_MAX]; /* scrapers send many types */
   char sec_fetch_site[16];
-  char expect[16];     /* "" or "100-continue" */
+  char expect[16]; /* "" or "100-continue" */
   char want_content_digest[TC_HTTP_VALUE_MAX];
   uint64_t body_bytes; /* length of the body, which follows the head */
 };

@@ -37,7 +37,7 @@ struct tc__env {
 bool tc__is_late(const struct tc__env *env); /* the deadline of a stop has passed */
 uint64_t tc__disk_free(const struct tc__env *env);
 
-#define tc__note(env, ...) tc__note_as(env, TC_NOTICE, 0, __VA_ARGS__)
+#define tc__note(env, ...)                tc__note_as(env, TC_NOTICE, 0, __VA_ARGS__)
 #define tc__note_as(env, level, ref, ...) tc_store_note(&(env)->opt.sink, level, ref, __VA_ARGS__)
 
 #endif

@@ -493,7 +493,8 @@ tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, struct tc_statedir_lock 
 
   if (rc == TB_OK) return TB_OK;
   return tb_fail(diag, rc, "%s",
-                 rc == TB_REFUSED ? "a running collector has this folder; stop it first" : why.text);
+                 rc == TB_REFUSED ? "a running collector has this folder; stop it first"
+                                  : why.text);
 }
 
 tb_rc tc__rebuild_locked(int state_fd, int archive_fd, const struct tc_audit_sink *sink,

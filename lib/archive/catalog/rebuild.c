@@ -89,10 +89,9 @@ static tb_rc put_records(struct tc_rebuild *rebuild) {
 
 /* Syncs the ledger's records to the disk before a meta that they replace is removed. */
 static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
-  struct tc_day_ledger_options options = { .settle = true,
-                                           .damaged = report_ledger,
-                                           .cut = report_ledger,
-                                           .self = rebuild };
+  struct tc_day_ledger_options options = {
+    .settle = true, .damaged = report_ledger, .cut = report_ledger, .self = rebuild
+  };
   struct tc_day_ledger *ledger = &rebuild->ledger;
   struct tb_diag why = { 0 };
   tb_rc rc = tc_day_ledger_read(file->dir_fd, file->day, &options, &why, ledger);

@@ -192,8 +192,8 @@ tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *record, 
 static tb_rc add_expired(struct tc_catalog *catalog, uint64_t segments, struct tb_diag *diag) {
   sqlite3_stmt *stmt;
 
-  TB_TRY(tc__catalog_statement(catalog, TC__FOLD_TOTALS,
-                               "UPDATE totals SET expired = expired + ?1", diag, &stmt));
+  TB_TRY(tc__catalog_statement(catalog, TC__FOLD_TOTALS, "UPDATE totals SET expired = expired + ?1",
+                               diag, &stmt));
   sqlite3_bind_int64(stmt, 1, (int64_t)segments);
   return tc__catalog_run(catalog, stmt, diag, "count a ledger's segments");
 }

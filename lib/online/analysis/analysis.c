@@ -389,8 +389,8 @@ tb_rc to_analyses_figures(struct to_analyses *a, enum to_analysis_kind kind, enu
 }
 
 const char *to_finding_name(enum to_finding_kind kind) {
-  static const char *const names[TO_FINDINGS] = { "deadlock", "convoy",  "stall",
-                                                  "leak",     "assists", "starved", "misnested" };
+  static const char *const names[TO_FINDINGS] = { "deadlock", "convoy",  "stall",    "leak",
+                                                  "assists",  "starved", "misnested" };
   return names[kind];
 }
 

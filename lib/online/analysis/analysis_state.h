@@ -26,8 +26,9 @@ struct to_analyses {
   struct to_stack_table *stacks; /* the spans' */
   struct to_idle idle;
   struct to_span_sums sums;
-  uint8_t meets[256];           /* by event type: enum meets in analysis.c */
-  uint32_t event_takers[64];    /* by enum tw_event: the kinds whose event() gets it, a bit each; init() may add bits */
+  uint8_t meets[256]; /* by event type: enum meets in analysis.c */
+  uint32_t event_takers
+      [64]; /* by enum tw_event: the kinds whose event() gets it, a bit each; init() may add bits */
   struct to_followed *followed; /* goroutines of to__analysis_follow(); NULL: none */
   uint32_t follower;            /* bit of the kind that follows them */
   uint32_t takers[32];          /* by bit of TO_WANT: the kinds whose span() gets it, a bit each */

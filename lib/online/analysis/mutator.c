@@ -203,8 +203,7 @@ static tb_rc set_procs(struct to_mutator *m, uint64_t procs, to_ns time) {
     struct to_mutator_of *s = &m->set[set];
     size_t wanted = m->procs < TO_MUTATOR_CURVES_MAX ? m->procs : TO_MUTATOR_CURVES_MAX;
     for (size_t p = m->procs; p < s->on_room; p++) /* new ones begin with nothing */
-      for (unsigned way = 0; way < TO_MUTATOR_WAYS; way++)
-        put_on(m, s, p, way, -s->on[p][way]);
+      for (unsigned way = 0; way < TO_MUTATOR_WAYS; way++) put_on(m, s, p, way, -s->on[p][way]);
     if (!is_per_proc(set)) continue;
     for (size_t p = m->procs; p < before && p < s->curves / TO_MUTATOR_WAYS; p++)
       TB_TRY(end_curves(m, s, p, time));

@@ -63,8 +63,8 @@ struct to_mutator {
   struct to_followed follows;   /* the watched ones */
   size_t forgotten;             /* goroutines in follows that are not watched any more */
   size_t awake;                 /* watched ones that may go on without a sign */
-  size_t working, idling;       /* background workers that run, and those that have a P that is free */
-  size_t helping;               /* goroutines that run in a mark assist */
+  size_t working, idling; /* background workers that run, and those that have a P that is free */
+  size_t helping;         /* goroutines that run in a mark assist */
   uint64_t worked_ns, idled_ns, helped_ns; /* the time that they ran, up to now */
   to_ns now;                               /* of the last event */
   unsigned syncs;                          /* in this epoch */

@@ -18,7 +18,7 @@ void to_locks_fini(struct to_locks *locks) {
 
 /* Adds a lock. The first of two for one string counts; a program should not write two. */
 static tb_rc add_lock(struct to_locks *locks, const struct to_generation *gen,
-                 const struct tw_lock *from) {
+                      const struct tw_lock *from) {
   uint64_t *place;
   bool fresh;
 

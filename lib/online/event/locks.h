@@ -29,8 +29,7 @@ struct to_locks {
   struct tb_mem *mem;
   struct to_lock *lock;
   size_t n, room;
-  uint64_t
-      missed; /* waits of this generation without a lock, because there were too many locks */
+  uint64_t missed; /* waits of this generation without a lock, because there were too many locks */
   struct tb_map by_string;
 };
 

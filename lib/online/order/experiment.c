@@ -138,7 +138,7 @@ static tb_rc ask_handler(struct to_order *order, const struct to_thread *t,
 
 /* All checks come before the first write, so an event that has to wait changes nothing. */
 static tb_rc check_event(struct to_order *order, const struct to_thread *t,
-                   const struct tw_own_event *own, const struct to_event *ev) {
+                         const struct tw_own_event *own, const struct to_event *ev) {
   struct to_want number = { 0 };
   bool numbered = number_of(own, ev->args, &number);
 

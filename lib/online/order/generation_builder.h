@@ -21,8 +21,7 @@ struct to_builder {
   bool bytes_stay;               /* bytes fed need no copy */
   bool ended;                    /* finish() was called */
   bool any_generation;
-  bool
-      headless; /* the fault is in the header: Go's reader delivers no Sync before it */
+  bool headless;    /* the fault is in the header: Go's reader delivers no Sync before it */
   unsigned version; /* 0: no header yet */
   tb_rc late_rc;    /* a fault after this generation, reported after the generation */
   struct tb_diag late_diag;

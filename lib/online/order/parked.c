@@ -67,7 +67,8 @@ static struct to_want want_of(const struct to_order *order, const struct to_thre
   if (to__experiment_waits(order, t, &own)) return own;
   int used = tw_varint_read(t->args, t->end, &id);
 
-  (void)tw_varint_read(t->args + used, t->end, &seq); /* meaningless if there is only one argument */
+  (void)tw_varint_read(t->args + used, t->end,
+                       &seq); /* meaningless if there is only one argument */
   switch (t->type) {
   case TW_EV_GO_START: return (struct to_want){ id, seq, TO_WANT_G_RUNNABLE };
   case TW_EV_GO_UNBLOCK:

@@ -272,8 +272,9 @@ tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, ui
   size_t from;
   const char *cut = shown_from(name, innermost, &from);
 
-  (void)snprintf(text, sizeof text, "goroutine %" PRId64 " ends region \"%s%.*s\" of task %" PRIu64
-                ", but its innermost is \"%s%.*s\" of task %" PRIu64,
+  (void)snprintf(text, sizeof text,
+                 "goroutine %" PRId64 " ends region \"%s%.*s\" of task %" PRIu64
+                 ", but its innermost is \"%s%.*s\" of task %" PRIu64,
                  g->id, cut, shown_bytes(name, from), name.data + from, task, cut,
                  shown_bytes(innermost, from), innermost.data + from, top->task);
   TB_TRY(to__misannotated(order, t, text));

@@ -79,8 +79,7 @@ struct to_want {
  * checked the event's arguments. */
 struct to_thread {
   uint8_t type;
-  uint8_t
-      has; /* bindings: TO_HAS_M, _P, _G; without TO_HAS_M the object is for batches without a
+  uint8_t has; /* bindings: TO_HAS_M, _P, _G; without TO_HAS_M the object is for batches without a
                 * thread, and nothing is ever bound to it */
   bool exists; /* it has tried to advance, or a status named it */
   to_ns time;  /* of the next event */
@@ -158,7 +157,8 @@ struct to_order {
   const struct to_heap_entry *sample, *samples_end;
 
   uint8_t arg_counts[256]; /* after dt, by event type; TO_NO_TIMED_EVENT: none such */
-  uint8_t longer_end[256]; /* with so many continuation bytes, eight bytes do not hold all arguments */
+  uint8_t
+      longer_end[256]; /* with so many continuation bytes, eight bytes do not hold all arguments */
   double ns_per_tick;
   uint64_t ticks_whole;     /* nanoseconds of a tick if that is a whole number, else 0 */
   uint64_t ticks_exact_end; /* below it the integer product equals the double one */
@@ -168,9 +168,10 @@ struct to_order {
   uint64_t events, syncs;
   uint64_t added;            /* of events: Syncs, and all but the first event of a step */
   uint64_t lone_region_ends; /* of regions that began before the trace */
-  bool past_annotations;     /* faults of the program's annotations are stored and do not end the order */
+  bool
+      past_annotations; /* faults of the program's annotations are stored and do not end the order */
   struct tb_diag misannotated; /* the first one */
-  uint64_t exact_tries;      /* failed attempts in the order of Go's reader */
+  uint64_t exact_tries;        /* failed attempts in the order of Go's reader */
   struct to_limits limits;
   bool pext; /* the processor has a fast pext instruction */
   struct to_written written;

@@ -126,8 +126,8 @@ static tb_rc add_state(struct builder *b, const struct to_generation *gen,
   case TO_GO_RUNNING: return add_span(b, gen, span, TO_LOOK_RUNNING);
   case TO_GO_RUNNABLE: return add_span(b, gen, span, TO_LOOK_RUNNABLE);
   case TO_GO_WAITING:
-    return add_span(b, gen, span, TO_LOOK_WAITING +
-                                    to_spans_reason(b->reading.spans, span->reason)->wait_class);
+    return add_span(b, gen, span,
+                    TO_LOOK_WAITING + to_spans_reason(b->reading.spans, span->reason)->wait_class);
   default: return TB_OK; /* calls: TO_SPAN_SYSCALL */
   }
 }

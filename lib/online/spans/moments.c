@@ -19,8 +19,8 @@ static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
 static void put_sample(struct to_spans *s, const struct to_event *ev) {
   struct to_span *span = put_moment(s, ev, TO_SPAN_SAMPLE);
   const struct to_life *g = span->life == 0 ? NULL : &s->lives[span->slot];
-  bool is_on_thread = g != NULL && g->thread == ev->m &&
-                      (g->state == TO_GO_RUNNING || g->state == TO_GO_SYSCALL);
+  bool is_on_thread =
+      g != NULL && g->thread == ev->m && (g->state == TO_GO_RUNNING || g->state == TO_GO_SYSCALL);
 
   if (ev->g != TO_NONE && !is_on_thread) to__spans_more(s, span)->value = 1;
   if (g == NULL) return;

@@ -127,13 +127,13 @@ struct to_span {
   /* The goroutine's own stacks, for to_spans_stack(): the last one at the begin; the one at the end; 0: unknown. */
   uint64_t stack, end_stack, by_stack;
   uint8_t state;
-  uint8_t reason;  /* of a wait or a stop: to_spans_reason(), or enum to_reason; OTHER: unknown */
-  uint8_t cause;   /* of RUNNABLE: enum to_cause */
-  bool from_known; /* false: it began before `from` */
-  uint8_t kind;    /* enum to_span_kind */
-  bool until_known;                /* false: cut by a hole in the stream, or open */
-  bool open;                       /* not ended yet: until is now */
-  bool lost_proc;                  /* of a call: it lost its P; of a piece: that ended it */
+  uint8_t reason;   /* of a wait or a stop: to_spans_reason(), or enum to_reason; OTHER: unknown */
+  uint8_t cause;    /* of RUNNABLE: enum to_cause */
+  bool from_known;  /* false: it began before `from` */
+  uint8_t kind;     /* enum to_span_kind */
+  bool until_known; /* false: cut by a hole in the stream, or open */
+  bool open;        /* not ended yet: until is now */
+  bool lost_proc;   /* of a call: it lost its P; of a piece: that ended it */
   const struct to_span_more *more; /* for some kinds; NULL: nothing */
   uint32_t slot; /* the goroutine's, as in online/event/event.h, if the span has one */
   uint32_t lock; /* of WAITING: number in to_spans_locks() of the lock; TO_LOCK_NONE: unknown */

@@ -172,11 +172,11 @@ struct to_spans {
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, after a goroutine was found neither by P nor by thread */
-  struct tb_map calls_by_thread; /* thread -> slot of a goroutine in a call that lost its P */
-  struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
+  struct tb_map calls_by_thread;   /* thread -> slot of a goroutine in a call that lost its P */
+  struct tb_map threads;           /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* by kind: id -> the innermost struct to_open_range */
-  struct tb_map open_stops; /* hash of goroutine and text -> struct to_open_range */
-  struct to_spare *spare;   /* free blocks */
+  struct tb_map open_stops;        /* hash of goroutine and text -> struct to_open_range */
+  struct to_spare *spare;          /* free blocks */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
@@ -209,8 +209,8 @@ struct to_spans {
     uint64_t total; /* in stops that have ended */
   } stops;
 
-  bool kept;        /* stacks of open spans were stored when the last generation ended */
-  to_ns began, now; /* of this epoch */
+  bool kept;             /* stacks of open spans were stored when the last generation ended */
+  to_ns began, now;      /* of this epoch */
   to_ns generation_from; /* begin of the last generation */
 
   struct to_reason_met {

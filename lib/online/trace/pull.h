@@ -40,7 +40,8 @@ void to_pull_only(struct to_pull *pull, int64_t goroutine);
 TB_MUST tb_rc to_pull_next(struct to_pull *pull, const struct to_event **out_ev,
                            const struct to_generation **out_gen);
 unsigned to_pull_version(const struct to_pull *pull); /* 0 until the header is read */
-const struct tb_diag *to_pull_misannotated(const struct to_pull *pull); /* as to_reader_misannotated() */
+const struct tb_diag *
+to_pull_misannotated(const struct to_pull *pull); /* as to_reader_misannotated() */
 
 /* A trace in memory, or a part of one: its header, then the bytes of consecutive generations (see the
  * index). For the whole trace begin = header and end = the trace's size. */

@@ -84,7 +84,7 @@ static void clear_all(struct to_substreams *s) {
 /* --- faults ------------------------------------------------------------------------------------- */
 
 static void set_place(struct to_substreams *s, const struct to_experimental *batch,
-               const unsigned char *pos) {
+                      const unsigned char *pos) {
   tb_diag_place(&s->diag, s->gen, batch->thread, batch->offset + (uint64_t)(pos - batch->data));
 }
 

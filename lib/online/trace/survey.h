@@ -25,10 +25,10 @@ enum to_capability {
 };
 
 struct to_survey {
-  unsigned version;       /* of the header: 22, 23, 25 or 26 */
-  unsigned has;           /* enum to_capability */
-  bool starts;            /* start_ns is valid: the first generation's clock was found */
-  to_ns start_ns;         /* time of the earliest batch on the trace's own clock; before any event */
+  unsigned version; /* of the header: 22, 23, 25 or 26 */
+  unsigned has;     /* enum to_capability */
+  bool starts;      /* start_ns is valid: the first generation's clock was found */
+  to_ns start_ns;   /* time of the earliest batch on the trace's own clock; before any event */
   uint64_t start_wall_ns; /* start_ns as time since 1970; 0: not recorded before 1.25 */
   uint64_t generations;   /* begun */
   uint64_t events;        /* timed events and CPU samples */

@@ -40,7 +40,7 @@ TB_MUST tb_rc to_why_add(struct to_why *why, const struct to_span *span, uint32_
                          uint32_t by_stack);
 TB_MUST tb_rc to_why_explain(struct to_why *why);
 
-const char *to_why_part_name(enum to_path_part part);  /* "gc_assist" */
+const char *to_why_part_name(enum to_path_part part); /* "gc_assist" */
 const char *
 to_why_part_words(enum to_path_part part); /* follows a time: "helping the garbage collector" */
 /* Calls each() for the parts of the subject's own time, for waits by reason, and for the time behind others. */

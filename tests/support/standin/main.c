@@ -14,7 +14,7 @@
 static struct tt_test *tests, **tests_end = &tests;
 static struct tt_suite *suites;
 static bool expectation_failed; /* in the child */
-static FILE *results;           /* a line a case, as Criterion writes it to CRITERION_OUTPUTS=tap:FILE */
+static FILE *results; /* a line a case, as Criterion writes it to CRITERION_OUTPUTS=tap:FILE */
 
 void tt_register(struct tt_test *test) {
   *tests_end = test;

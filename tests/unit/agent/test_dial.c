@@ -28,9 +28,9 @@ static const char *complaint(const char *server, struct tb_diag *diag) {
 Test(dial, what_is_no_address_is_said_to_be_none) {
   static const char *const good[] = { "a:1", "collector.example:65535", "[::1]:7070",
                                       "10.0.0.1:7070", "@f" };
-  static const char *const bad[] = { "",        "a",    ":1",   "a:",   "a:0",
-                                     "a:65536", "a:+1", "a: 1", "a:1x", "[]:1",
-                                     "[::1].evil:1", "[::1]]:1", "x[::1]:1" };
+  static const char *const bad[] = { "",        "a",    ":1",   "a:",   "a:0",          "a:65536",
+                                     "a:+1",    "a: 1", "a:1x", "[]:1", "[::1].evil:1", "[::1]]:1",
+                                     "x[::1]:1" };
   struct tb_diag diag;
 
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)

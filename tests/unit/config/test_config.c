@@ -200,7 +200,7 @@ Test(config, listeners_are_one_or_a_list) {
   expect_feed("\"ipc://,tls+tcp://0.0.0.0:7071\"", both);
   expect_feed("\"ipc://  tls+tcp://0.0.0.0:7071 \"", both);
   expect_feed("\"ipc:///a, b,c, tcp://127.0.0.1:0, tcp://127.0.0.1:0\"",
-                 "ipc:///a, b,c\ntcp://127.0.0.1:0\ntcp://127.0.0.1:0");
+              "ipc:///a, b,c\ntcp://127.0.0.1:0\ntcp://127.0.0.1:0");
 }
 
 Test(config, a_list_of_listeners_names_what_is_wrong_in_it) {
@@ -404,17 +404,17 @@ Test(config, host_and_port_are_split) {
   cr_assert_str_eq(at.host, "collector.example");
   cr_assert_eq(at.port, 0);
   for (const char *const *bad =
-           (const char *const[]){ "", ":", ":1", "a:", "a b:1", "[::1]", "[::1]7", "a:1x", "[::1].evil.com:7",
-                                   "[::1]:7.evil.com", "[::1]]:7", NULL };
+           (const char *const[]){ "", ":", ":1", "a:", "a b:1", "[::1]", "[::1]7", "a:1x",
+                                  "[::1].evil.com:7", "[::1]:7.evil.com", "[::1]]:7", NULL };
        *bad != NULL; bad++)
     cr_expect_eq(tb_hostport_parse(*bad, NULL, &at), TB_BROKEN, "%s", *bad);
   cr_assert_eq(tb_host_parse("[::1]", &diag, &at), TB_OK);
   cr_assert_str_eq(at.host, "::1");
   cr_assert_eq(tb_host_parse("localhost:7073", &diag, &at), TB_OK);
   cr_assert_eq(at.port, 7073);
-  for (const char *const *bad = (const char *const[]){ "", "[::1].evil.com", "[::1", "[::1]evil",
-                                                       "localhost:7.evil.com", "localhost:",
-                                                       "::1", "a@localhost", NULL };
+  for (const char *const *bad =
+           (const char *const[]){ "", "[::1].evil.com", "[::1", "[::1]evil", "localhost:7.evil.com",
+                                  "localhost:", "::1", "a@localhost", NULL };
        *bad != NULL; bad++)
     cr_expect_eq(tb_host_parse(*bad, NULL, &at), TB_BROKEN, "%s", *bad);
   cr_assert(tb_host_is_loopback("LocalHost"));

@@ -193,7 +193,6 @@ static tb_rc pack_and_check(void *self, const struct to_generation *gen,
   return TB_OK;
 }
 
-
 Test(bundle, every_event_comes_back_with_its_text_and_its_stack) {
   static const char names[][32] = { "g22-mix.trace.zst",  "g23-mix.trace.zst",
                                     "g25-mix.trace.zst",  "g26-annot.trace.zst",

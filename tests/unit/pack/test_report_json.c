@@ -33,9 +33,9 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   open_buf(&buf);
   const char *text = json_of(&buf, report);
   expect_piece(text, "\"service\":\"shop\",\"instance\":\"a:1\",\"kind\":\"orders\"");
-  expect_piece(text,
-               ",\"epochs\":1,\"ended_wall_ns\":0,\"options\":{\"late_after_ns\":10000000},"
-               "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"max_ns\":2000000,\"p50_ns\":10,");
+  expect_piece(text, ",\"epochs\":1,\"ended_wall_ns\":0,\"options\":{\"late_after_ns\":10000000},"
+                     "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"max_ns\":"
+                     "2000000,\"p50_ns\":10,");
   expect_piece(text, "\"queued\":1,\"heap_bytes\":3145728,\"idle_share\":0.125,\"paused\":true,"
                      "\"seen_ns\":-5,\"owner\":\"a\\nb\",\"lost\":null}");
   expect_piece(text, "{\"goroutine\":17,\"age_ns\":1234567,\"late\":true,\"stack\":[]}");

@@ -47,8 +47,9 @@ Test(json, a_message_shows_zeros_and_leaves_out_what_is_absent) {
   tb_buf_init(&out, &mem);
   tp_json_message(&out, &reply.base);
   tb_buf_byte(&out, '\0');
-  cr_expect_str_eq((char *)out.data,
-                   "{\"segments\":[],\"more\":false,\"streams\":[],\"newest_first\":false,\"next\":\"\"}");
+  cr_expect_str_eq(
+      (char *)out.data,
+      "{\"segments\":[],\"more\":false,\"streams\":[],\"newest_first\":false,\"next\":\"\"}");
 
   tb_buf_clear(&out);
   report.stream = (ProtobufCBinaryData){ sizeof id, id };
@@ -70,7 +71,8 @@ Test(json, a_message_shows_zeros_and_leaves_out_what_is_absent) {
   report.report = &tables;
   tp_json_message(&out, &report.base);
   tb_buf_byte(&out, '\0');
-  cr_expect_not_null(strstr((char *)out.data, ",\"report\":{\"options\":[],\"figures\":[{\"share\":0.25}],"), "%s",
-                     (char *)out.data);
+  cr_expect_not_null(
+      strstr((char *)out.data, ",\"report\":{\"options\":[],\"figures\":[{\"share\":0.25}],"), "%s",
+      (char *)out.data);
   tb_buf_fini(&out);
 }

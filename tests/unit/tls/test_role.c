@@ -32,8 +32,9 @@ Test(role, a_refusal_says_what_is_needed) {
   cr_expect_eq(tc_role_check(TC_ROLE_READER, TC_ACT_READ, "x", &diag), TB_OK);
   cr_expect_eq(tc_role_check(TC_ROLE_READER, TC_ACT_SEND, "tracecollect:reader/a", &diag),
                TB_REFUSED);
-  cr_expect_str_eq(diag.text,
-                   "certificate is for tracecollect:reader/a, here tracecollect:agent/NAME is needed");
+  cr_expect_str_eq(
+      diag.text,
+      "certificate is for tracecollect:reader/a, here tracecollect:agent/NAME is needed");
   tb_diag_clear(&diag);
   cr_expect_eq(tc_role_check(TC_ROLE_AGENT, TC_ACT_RULES, "tracecollect:agent/a", &diag),
                TB_REFUSED);

@@ -24,7 +24,8 @@ struct turn {
   unsigned questions;
 };
 
-#define SAID(text, questions) { text, sizeof(text) - 1, questions }
+#define SAID(text, questions)                                                                      \
+  { text, sizeof(text) - 1, questions }
 
 static struct tk_http *http;
 static struct tb_diag diag;
@@ -287,8 +288,9 @@ Test(http_client, a_range_goes_on_where_it_was_cut) {
   static char text[PLACES][SEGMENT + 200];
   const size_t piece = SEGMENT / PLACES;
   struct bytes got = { 0 };
-  const struct tk_http_ask ask = { .path = "/s", .accept = "*/*", .first = 100, .bytes = SEGMENT,
-                                   .take = take, .self = &got };
+  const struct tk_http_ask ask = {
+    .path = "/s", .accept = "*/*", .first = 100, .bytes = SEGMENT, .take = take, .self = &got
+  };
 
   for (size_t i = 0; i < PLACES; i++) {
     size_t first = 100 + i * piece, last = 100 + SEGMENT - 1;

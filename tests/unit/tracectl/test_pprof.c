@@ -235,7 +235,9 @@ Test(pprof, the_measures_of_a_table_are_the_values_of_a_sample) {
 
 enum { LONG = 300 };
 
-static const struct to_frame serve = { .pc = PC, .function = { "one.serve", 9 }, .file = { "", 0 } };
+static const struct to_frame serve = { .pc = PC,
+                                       .function = { "one.serve", 9 },
+                                       .file = { "", 0 } };
 static const struct to_frame *const serve_frames[] = { &serve };
 static const struct to_callstack at_serve = { 1, serve_frames };
 
@@ -279,7 +281,8 @@ Test(pprof, names_stand_whole_on_top_of_their_stack) {
 }
 
 Test(pprof, samples_without_values_count_as_rows) {
-  profile *p = sampled((const char *const[]){ "a", "b" }, (const char *const[]){ NULL, NULL, NULL });
+  profile *p =
+      sampled((const char *const[]){ "a", "b" }, (const char *const[]){ NULL, NULL, NULL });
 
   cr_assert_eq(p->n_sample_type, 1);
   cr_expect_str_eq(type_of(p, 0), "rows");

@@ -51,7 +51,8 @@ static void publish(unsigned id, const char *kind) {
                                     .kind = kind,
                                     .window = "10s",
                                     .bytes = packed,
-                                    .len = tracecollect__v1__stream_report__pack(&message, packed) };
+                                    .len =
+                                        tracecollect__v1__stream_report__pack(&message, packed) };
   cr_assert_eq(tc_reports_publish(host.reports, &report), TB_OK);
 }
 

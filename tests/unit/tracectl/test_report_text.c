@@ -12,7 +12,6 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "unit/pack/toy_report.h"
 
-
 static char *text;
 static size_t bytes;
 

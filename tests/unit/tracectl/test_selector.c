@@ -35,11 +35,10 @@ Test(selector, generations) {
   s = (struct tk_selector){ 0 };
   cr_assert_eq(give(&s, "--gen=..6"), TK_DONE);
   cr_assert(s.first_gen == 0 && s.last_gen == 6);
-  for (const char *const *bad = (const char *const[]){ "--gen=", "--gen=..", "--gen=0",
-                                                       "--gen=0..3",
-                                                       "--gen=a..b", "--gen=1...3", "--gen=-1",
-                                                       "--gen=1..2x",
-                                                       "--gen=99999999999999999999", NULL };
+  for (const char *const *bad =
+           (const char *const[]){ "--gen=", "--gen=..", "--gen=0", "--gen=0..3", "--gen=a..b",
+                                  "--gen=1...3", "--gen=-1", "--gen=1..2x",
+                                  "--gen=99999999999999999999", NULL };
        *bad != NULL; bad++)
     cr_expect_eq(give(&s, *bad), TK_USAGE, "%s", *bad);
 }

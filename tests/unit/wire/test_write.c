@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "wire/split.h"
 #include "support/trace_text.h"
+#include "wire/split.h"
 #include "wire/write.h"
 
 #define ROOM(w) (w).room, (size_t)((w).pos - (w).room)

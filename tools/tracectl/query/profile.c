@@ -13,10 +13,9 @@ bool tk_stack_of(const struct tk_traces *traces, int64_t value, const struct tk_
 
 bool tk_row_profile_begin(struct tk_row_profile *p, const struct tk_traces *traces,
                           sqlite3_stmt *statement) {
-  *p = (struct tk_row_profile){ .traces = traces,
-                                .columns = sqlite3_column_count(statement),
-                                .stack = -1,
-                                .place = -1 };
+  *p = (struct tk_row_profile){
+    .traces = traces, .columns = sqlite3_column_count(statement), .stack = -1, .place = -1
+  };
   if (p->columns > TK_ROW_PROFILE_COLUMNS) return false;
   for (int i = p->columns; i-- > 0;) {
     if (strcmp(sqlite3_column_name(statement, i), "stack") == 0) p->stack = i;

@@ -37,8 +37,8 @@ struct tk_page {
 };
 
 struct tk_page_about {
-  const char *window;   /* "10s" */
-  const char *trouble;  /* why answers are not fresh, for people; NULL: they are */
+  const char *window;      /* "10s" */
+  const char *trouble;     /* why answers are not fresh, for people; NULL: they are */
   const char *alert_error; /* why alerts are not received; NULL: they are */
   bool paused, help;
 };

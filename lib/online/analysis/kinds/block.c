@@ -204,7 +204,8 @@ static tb_rc note(struct to_analyses *a, const struct to_generation *gen,
   TB_TRY(to_span_sums_find(&a->sums, gen, span, &wait.sum));
   if (a->sums.sum[wait.sum].idle) return TB_OK;
   for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
-    if (takes(a, (enum to__block_part)p, span->reason) && span->until - span->from > s->part[p].bound)
+    if (takes(a, (enum to__block_part)p, span->reason) &&
+        span->until - span->from > s->part[p].bound)
       s->part[p].bound = to_longest_note(&s->part[p].longest, &wait);
   set_bounds(a);
   return TB_OK;

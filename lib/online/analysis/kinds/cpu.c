@@ -85,7 +85,6 @@ static const struct to_table_schema table[TABLES] = {
   [BY_STATE] = BY_KEY("by_state", "By the goroutine's state", state_column),
 };
 
-
 static tb_rc add_sum(struct to_analyses *a, const struct to_cpu_sum *like) {
   struct to_cpu *s = state(a);
   struct to_cpu_sum sum = *like;

@@ -426,8 +426,9 @@ static tb_rc stw_report(struct to_analyses *a, const struct to_view *view, struc
 
   TB_TRY(to_draft_series(d, to_draft_figure(d, STOPPED), s->stopped));
   TB_TRY(to_draft_series(d, to_draft_figure(d, TIME_TO_STOP), s->time_to_stop));
-  to_draft_share(to_draft_figure(d, WALL),
-                 to__share_of_wall(view, s->stopped, s->stops > 0 ? s->stop[0].begin : view->until));
+  to_draft_share(
+      to_draft_figure(d, WALL),
+      to__share_of_wall(view, s->stopped, s->stops > 0 ? s->stop[0].begin : view->until));
   TB_TRY(report_reasons(a, d));
   return report_stoppers(a, d);
 }

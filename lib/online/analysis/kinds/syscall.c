@@ -163,8 +163,7 @@ static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
   if (a->watch.span != NULL && (span->lost_proc || span->until - begin >= a->watch.syscall_ns))
     TB_TRY(report_call(a, gen, span, TO_SYSCALL_ENDED));
   if (TB_UNLIKELY(!span->from_known)) tb_map_remove(&s->stated, (uint64_t)span->id);
-  if (TB_UNLIKELY(s->reported.count > 0 && tb_map_remove(&s->reported, span->life)))
-    bound_calls(a);
+  if (TB_UNLIKELY(s->reported.count > 0 && tb_map_remove(&s->reported, span->life))) bound_calls(a);
   TB_TRY(to_calls_find(&s->calls, gen, span->stack, &series));
   return to_windows_add(&a->windows, series + span->lost_proc, begin, span->until, 0,
                         !span->from_known);

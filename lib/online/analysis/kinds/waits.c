@@ -33,7 +33,7 @@ static void fill_row(const struct to_analyses *a, const struct to_long_span *wai
 tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigned table,
                         const struct to_longest *longest,
                         struct to_string (*why)(const struct to_analyses *a,
-                                                        const struct to_span_sum *sum)) {
+                                                const struct to_span_sum *sum)) {
   const struct to_long_span *wait;
   struct to_draft_value *row;
   size_t n;

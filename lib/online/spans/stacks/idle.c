@@ -6,7 +6,8 @@
 #include "base/grow.h"
 #include "online/event/text.h"
 
-_Static_assert((int)TO_REASONS + (int)TO_IDLE_OWN <= (int)TO_IDLE_CALL_BIT, "a bit for each reason");
+_Static_assert((int)TO_REASONS + (int)TO_IDLE_OWN <= (int)TO_IDLE_CALL_BIT,
+               "a bit for each reason");
 
 static const uint32_t own_bits = ((UINT32_C(1) << TO_IDLE_OWN) - 1) << TO_REASONS;
 
@@ -52,8 +53,8 @@ static uint32_t bits_of_known(struct to_string reason) {
 static unsigned find_words(const struct to_idle_words *own, struct to_string words) {
   unsigned i = 0;
 
-  while (i < own->n && (own->words[i].len != words.len ||
-                        memcmp(own->words[i].data, words.data, words.len) != 0))
+  while (i < own->n &&
+         (own->words[i].len != words.len || memcmp(own->words[i].data, words.data, words.len) != 0))
     i++;
   return i;
 }
@@ -270,7 +271,8 @@ static tb_rc add_rule(struct to_idle *idle, const struct to_idle_rule *rule) {
 static tb_rc add_builtin(struct to_idle *idle) {
   for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
     const char *reason = builtin[i].reason, *name = builtin[i].pattern;
-    struct to_idle_rule rule = { .bits = bits_of_known((struct to_string){ reason, strlen(reason) }),
+    struct to_idle_rule rule = { .bits =
+                                     bits_of_known((struct to_string){ reason, strlen(reason) }),
                                  .name = { name, strlen(name) } };
     cut_stars(&rule);
     TB_TRY(add_rule(idle, &rule));

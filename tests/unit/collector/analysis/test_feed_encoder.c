@@ -10,9 +10,9 @@
 #include "pack/report.h"
 #include "pack/report_read.h"
 #include "proto/meta.pb-c.h"
-#include "unit/online/analysis/fake_generation.h"
-#include "unit/collector/feed/feed_ear.h"
 #include "support/patience.h"
+#include "unit/collector/feed/feed_ear.h"
+#include "unit/online/analysis/fake_generation.h"
 
 #define MS INT64_C(1000000)
 
@@ -56,8 +56,7 @@ static void begin(const char *const *sets) {
   struct tc_reply stored = { .gen = 1, .len = 100, .first_wall_ns = 10, .end_wall_ns = 20 };
 
   tt_ear_open(&b.ear, sets);
-  struct tc_feed_encoder_env env = { b.ear.feed,  0,         &b.ear.config,
-                                     &b.metrics, on_passed, NULL };
+  struct tc_feed_encoder_env env = { b.ear.feed, 0, &b.ear.config, &b.metrics, on_passed, NULL };
   cr_assert_eq(tc_feed_encoder_new(&env, &said, &b.source), TB_OK);
   tt_analyses_open(&b.t, 10 * MS, 100);
   tc_feed_encoder_watch(b.source, b.t.a);
@@ -658,7 +657,9 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_fire_and_nothing_i
   begin(sets);
   hear_generation(0);
   tc_feed_reader_listen(b.ear.reader, false);
-  tc_feed_encoder_begin(b.source, &next, false); /* whether somebody listens is looked at here, and after each slice */
+  tc_feed_encoder_begin(
+      b.source, &next,
+      false); /* whether somebody listens is looked at here, and after each slice */
   sync_event(1000);
   stop(10 * MS, 20 * MS);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
@@ -677,10 +678,10 @@ Test(feed_source, a_stream_is_told_once_a_tick) {
 
   begin(NULL);
   struct tc__analysed s = { .u = &u,
-                              .feed = b.source,
-                              .analyses = b.t.a,
-                              .in_by_reported = true,
-                              .feed_pending = (1u << TO_WINDOWS) - 1 };
+                            .feed = b.source,
+                            .analyses = b.t.a,
+                            .in_by_reported = true,
+                            .feed_pending = (1u << TO_WINDOWS) - 1 };
   for (unsigned w = 0; w < TO_WINDOWS; w++) s.window_reported_ns[w] = now;
   TAILQ_INIT(&u.by_reported);
   TAILQ_INSERT_TAIL(&u.by_reported, &s, by_reported);

@@ -35,7 +35,8 @@ Test(http, metrics_and_health_are_served) {
          "\r\n\r\ntracecollect_up 1\n");
   expect(s, "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200 OK", "\r\n\r\nok\n");
   expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK",
-         "{\"name\":\"tls\",\"ok\":true,\"stops\":false,\"state\":\"the server's certificate is valid for");
+         "{\"name\":\"tls\",\"ok\":true,\"stops\":false,\"state\":\"the server's certificate is "
+         "valid for");
   s->unhealthy = "disk full";
   expect(s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "disk full\n");
   expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "\"ready\":false");
@@ -230,7 +231,8 @@ Test(http, handshakes_that_never_end_shut_no_reader_out) {
 #define ASK(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 Test(http, the_unix_socket_answers_as_loopback_does) {
-  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL), *alone = tt_http_start("", NULL, NULL);
+  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL),
+                 *alone = tt_http_start("", NULL, NULL);
   const char *ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
   for (const struct tt_http *each = s;; each = alone) {
@@ -256,7 +258,11 @@ Test(http, off_loopback_all_but_health_wants_a_readers_certificate) {
   cr_assert_not_null(strstr(answer, "<!doctype html>"), "%s", answer);
   ask_tls(s, "agent", "http/1.1", ASK("/metrics"));
   cr_assert_not_null(strstr(answer, "HTTP/1.1 403"), "%s", answer);
-  cr_assert_not_null(strstr(answer, "a reader's certificate is needed, or http.metrics: open; here: tracecollect:agent/test"), "%s", answer);
+  cr_assert_not_null(
+      strstr(
+          answer,
+          "a reader's certificate is needed, or http.metrics: open; here: tracecollect:agent/test"),
+      "%s", answer);
   ask_tls(s, NULL, NULL, ASK("/api/v1/streams"));
   cr_assert_not_null(strstr(answer, "no certificate"), "%s", answer);
   ask_tls(s, NULL, NULL, ASK("/healthz"));

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proto/route.h"
 #include "collector/lease/broker.h"
+#include "proto/route.h"
 #include "support/archive_host.h"
 #include "support/http_server.h"
 #include "support/peer.h"
@@ -116,9 +116,9 @@ static int ask(enum who who, const char *method, const char *path, const char *n
 static bool may(enum who who, enum tc_act act) {
   static const char *const acts[TC_ACTS] = {
     /*                       LOOPBACK SOCKET METRICS NOBODY AGENT READER SERVER */
-    [TC_ACT_STATE] = "xxxxxxx",   [TC_ACT_METRICS] = "xxx..x.", [TC_ACT_READ] = "xx...x.",
-    [TC_ACT_LEASE] = ".x...x.",   [TC_ACT_SNAP] = ".x...x.",    [TC_ACT_VERIFY] = ".x...x.",
-    [TC_ACT_RULES] = ".x.....",   [TC_ACT_PUT_TRACE] = ".x..x..",
+    [TC_ACT_STATE] = "xxxxxxx", [TC_ACT_METRICS] = "xxx..x.",   [TC_ACT_READ] = "xx...x.",
+    [TC_ACT_LEASE] = ".x...x.", [TC_ACT_SNAP] = ".x...x.",      [TC_ACT_VERIFY] = ".x...x.",
+    [TC_ACT_RULES] = ".x.....", [TC_ACT_PUT_TRACE] = ".x..x..",
   };
 
   cr_assert_not_null(acts[act], "%s", tc_act_name(act));
@@ -158,8 +158,10 @@ Test(http_access, a_refusal_says_what_would_do) {
     enum who who;
     const char *method, *path, *words;
   } rows[] = {
-    { LOOPBACK, "POST", "/api/v1/snaps", "over the unix socket (listen.sock), or over TLS to a reader's" },
-    { LOOPBACK, "POST", "/api/v1/triggers", "rules are changed over the unix socket (listen.sock) only" },
+    { LOOPBACK, "POST", "/api/v1/snaps",
+      "over the unix socket (listen.sock), or over TLS to a reader's" },
+    { LOOPBACK, "POST", "/api/v1/triggers",
+      "rules are changed over the unix socket (listen.sock) only" },
     { READER, "POST", "/api/v1/triggers",
       "rules are changed over the unix socket (listen.sock) only; here: tracecollect:reader/test" },
     { NOBODY, "GET", "/api/v1/streams", "a reader's certificate is needed; here: no certificate" },
@@ -236,8 +238,9 @@ Test(http_access, a_path_says_which_methods_it_has) {
 }
 
 Test(http_access, a_path_that_is_not_there_is_404_and_names_those_that_are) {
-  static const char *const methods[] = { "GET",    "HEAD",  "POST",   "PUT",
-                                         "DELETE", "PATCH", "OPTIONS" };
+  static const char *const methods[] = {
+    "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"
+  };
   static const char *const paths[] = { "/nosuch", "/api/v1/stream", "/api/v2/streams", "/metrics/",
                                        "/index.htm" };
   char named[100];
@@ -268,11 +271,26 @@ Test(http_access, a_host_that_is_not_ours) {
     "[::1]:1",   "localhost:0", "127.0.0.1:65535", "collector.test:1" /* of the certificate */
   };
   static const char *const others[] = {
-    "evil.example",     "localhost.evil.example", "localhost.",       "127.1",
-    "0x7f.0.0.1",       "2130706433",             "127.0.0.1.nip.io", "[::1].evil.com",
-    "localhost:7.evil", "localhost:65536",        "[::ffff:7f00:1]",  "::1",
-    "a@localhost",      "localhost,evil",         "localhost evil",   "10.0.0.1",
-    "[::]",             "%6cocalhost",            "localhost:",       "*",
+    "evil.example",
+    "localhost.evil.example",
+    "localhost.",
+    "127.1",
+    "0x7f.0.0.1",
+    "2130706433",
+    "127.0.0.1.nip.io",
+    "[::1].evil.com",
+    "localhost:7.evil",
+    "localhost:65536",
+    "[::ffff:7f00:1]",
+    "::1",
+    "a@localhost",
+    "localhost,evil",
+    "localhost evil",
+    "10.0.0.1",
+    "[::]",
+    "%6cocalhost",
+    "localhost:",
+    "*",
   };
 
   for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
@@ -369,7 +387,8 @@ Test(http_access, a_page_elsewhere_changes_nothing) {
   cr_expect_eq(atomic_load(&plain->metrics.http_refused_total),
                atomic_load(&plain->metrics.http_client_errors_total));
   /* Reading is for the page's own policy to allow: no answer lets another origin see it. */
-  cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "localhost", "Origin: http://evil.example\r\n"), 200);
+  cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "localhost", "Origin: http://evil.example\r\n"),
+               200);
   cr_expect_null(strstr(answer, "Access-Control"), "%s", answer);
   cr_expect_not_null(strstr(answer, "Cross-Origin-Resource-Policy: same-origin"), "%s", answer);
 }
@@ -384,10 +403,13 @@ Test(http_access, our_own_page_and_what_is_no_browser_may) {
 
 /* With a body and without one, in front of every route that takes one. */
 Test(http_access, what_a_form_can_send_is_not_read) {
-  static const char *const types[] = {
-    "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
-    "text/plain; application/json", "application/jsonx", "application", ""
-  };
+  static const char *const types[] = { "text/plain",
+                                       "application/x-www-form-urlencoded",
+                                       "multipart/form-data; boundary=x",
+                                       "text/plain; application/json",
+                                       "application/jsonx",
+                                       "application",
+                                       "" };
   char text[400];
 
   for (unsigned i = 0; i < TP_ROUTES; i++)
@@ -427,8 +449,8 @@ Test(http_access, a_job_and_a_lease_are_their_owners) {
 
     char text[300];
 
-    snprintf(text, sizeof text,
-             "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", location);
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+             location);
     cr_expect_eq(status_of(READER, text, NULL), 403);
     cr_expect_not_null(strstr(answer, "another reader"), "%s", answer);
     cr_expect_eq(ask(READER, "DELETE", location, "localhost", ""), 403);
@@ -463,7 +485,8 @@ Test(http_access, a_change_cut_at_every_byte_is_none) {
   cr_assert_eq(routes, n, "each has a row");
   for (unsigned i = 0; i < n; i++) {
     const char *body = changes[i].body != NULL ? changes[i].body : "";
-    int whole = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+    int whole = snprintf(text, sizeof text,
+                         "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                          "application/json\r\nContent-Length: %zu\r\n\r\n%s",
                          tp_method_name(tp_routes[changes[i].route].method), changes[i].path,
                          strlen(body), body);

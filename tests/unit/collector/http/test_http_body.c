@@ -10,7 +10,7 @@
 #include "support/archive_host.h"
 #include "support/http_server.h"
 
-#define RULE "slow WHEN finding leak DO keep"
+#define RULE         "slow WHEN finding leak DO keep"
 #define HEAD(fields) "POST /api/v1/triggers HTTP/1.1\r\nHost: localhost\r\n" fields
 #define JSON         "Content-Type: application/json\r\n"
 
@@ -40,7 +40,8 @@ static const char *say(const char *whole, size_t piece) {
 }
 
 static const char *post(const char *type, const void *body, size_t n) {
-  int at = sprintf(text, HEAD("Connection: close\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n"), type, n);
+  int at = sprintf(
+      text, HEAD("Connection: close\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n"), type, n);
   int fd = tt_http_dial_path(server);
 
   memcpy(text + at, body, n);
@@ -66,8 +67,10 @@ static unsigned rules(void) {
 
 #define EXPECT(said, part) cr_expect_not_null(strstr(said, part), "%s\n%s", part, answer)
 
-static const char add[] = HEAD(JSON) "Connection: close\r\nContent-Length: 40\r\n\r\n{\"add\":\"" RULE "\"}";
-static const char remove_it[] = "DELETE /api/v1/triggers/slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+static const char add[] =
+    HEAD(JSON) "Connection: close\r\nContent-Length: 40\r\n\r\n{\"add\":\"" RULE "\"}";
+static const char remove_it[] =
+    "DELETE /api/v1/triggers/slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 Test(http_body, rules_are_added_and_removed) {
   EXPECT(say(add, 1000), "HTTP/1.1 201 Created");
@@ -163,7 +166,8 @@ Test(http_body, the_next_request_follows_the_body) {
 }
 
 Test(http_body, one_who_waits_for_100_continue_hears_it) {
-  static const char head[] = HEAD(JSON) "Expect: 100-continue\r\nConnection: close\r\nContent-Length: 40\r\n\r\n";
+  static const char head[] =
+      HEAD(JSON) "Expect: 100-continue\r\nConnection: close\r\nContent-Length: 40\r\n\r\n";
   int fd = tt_http_dial_path(server);
 
   tt_http_say(fd, head, sizeof head - 1);
@@ -234,7 +238,8 @@ Test(http_body, what_follows_a_refused_body_is_not_a_request) {
 
   for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
     for (size_t piece = 1; piece < 2000; piece = piece * 2 + 1) {
-      sprintf(text, "%sContent-Length: %zu\r\n\r\n%s%s", heads[i], sizeof inside - 1, inside, inside);
+      sprintf(text, "%sContent-Length: %zu\r\n\r\n%s%s", heads[i], sizeof inside - 1, inside,
+              inside);
       say(text, piece);
       cr_assert_eq(strncmp(answer, "HTTP/1.1 4", 10), 0, "%s\n%s", text, answer);
       cr_assert_not_null(strstr(answer, "Connection: close"), "%s", answer);

@@ -155,8 +155,7 @@ Test(http_hostile, health_has_places_that_nobody_can_take) {
   cr_assert_not_null(strstr(answer, "HTTP/1.1 503"), "%s", answer);
   cr_assert_not_null(strstr(answer, "http.requests_max"), "%s", answer);
   close(readers[0]);
-  do
-    tt_http_ask(s, page, 1000, answer);
+  do tt_http_ask(s, page, 1000, answer);
   while (strstr(answer, "HTTP/1.1 503") != NULL);
   cr_assert_not_null(strstr(answer, "HTTP/1.1 200"), "%s", answer);
   for (size_t i = 1; i < 4; i++) close(readers[i]);
@@ -259,8 +258,7 @@ Test(http_hostile, one_who_is_slow_to_take_an_answer_gives_way) {
   for (int i = 0; i < 500; i++)
     if (send(slow, large, sizeof large - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
   TT_WAIT_UNTIL(atomic_load(&s->metrics.http_requests_total) > 0);
-  do
-    tt_http_ask(s, page, 1000, answer);
+  do tt_http_ask(s, page, 1000, answer);
   while (strstr(answer, "HTTP/1.1 503") != NULL);
   cr_assert_not_null(strstr(answer, "HTTP/1.1 200"), "%s", answer);
   close(slow);

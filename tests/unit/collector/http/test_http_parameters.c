@@ -53,25 +53,31 @@ static const struct path {
   const char *path, *whole; /* whole: what is well asked */
   const char *params[12];
 } paths[] = {
-  { "/api/v1/segments", "limit=1",
+  { "/api/v1/segments",
+    "limit=1",
     { "since", "until", "limit", "after", "arrived_since", "arrived_until", "newest" } },
   { "/api/v1/report/sched", "window=all", { "stream", "window", "top" } },
-  { "/api/v1/history/sched", "",
+  { "/api/v1/history/sched",
+    "",
     { "stream", "since", "until", "figures", "top", "after", "after_ns" } },
   { "/api/v1/firings", "", { "after", "newest", "newest_of_rule" } },
-  { "/api/v1/spans", "stream=" STREAM,
+  { "/api/v1/spans",
+    "stream=" STREAM,
     { "stream", "from", "to", "px", "lanes", "goroutines", "after", "limit", "format" } },
-  { "/api/v1/span", "stream=" STREAM "&gen=1&ns=1&goroutine=1",
+  { "/api/v1/span",
+    "stream=" STREAM "&gen=1&ns=1&goroutine=1",
     { "stream", "gen", "ns", "goroutine", "proc", "thread" } },
   { "/api/v1/state", "stream=" STREAM "&gen=1&ns=1", { "stream", "gen", "ns" } },
   { "/api/v1/stretch/sched", "stream=" STREAM, { "stream", "from", "to", "top" } },
-  { "/api/v1/why", "stream=" STREAM "&task=1",
+  { "/api/v1/why",
+    "stream=" STREAM "&task=1",
     { "stream", "from", "to", "task", "goroutine", "ns" } },
 };
 
-static const char *const values[] = { "x",   "-x",  "18446744073709551616", "18446744073709551619",
-                                      "%zz",   "%00", "1e3",                  "%1b%5b2J",
-                                      "%C3%28" };
+static const char *const values[] = {
+  "x",        "-x",    "18446744073709551616", "18446744073709551619", "%zz", "%00", "1e3",
+  "%1b%5b2J", "%C3%28"
+};
 
 /* Writes a request that is valid but for one parameter. */
 static void put_wrong(char *out, size_t bytes, const struct path *path, const char *param,

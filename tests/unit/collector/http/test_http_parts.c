@@ -390,6 +390,8 @@ Test(http_parts, readiness_names_what_is_wrong_with_the_archive) {
 
   cr_assert_not_null(strstr(readiness_of(&fine), "\"files\",\"ok\":true"));
   cr_assert_not_null(strstr(readiness_of(&fine), "\"retention\",\"ok\":true"));
-  cr_assert_not_null(strstr(readiness_of(&gone), "\"files\",\"ok\":false,\"stops\":false,\"state\":\"2 were removed"));
-  cr_assert_not_null(strstr(readiness_of(&low), "\"retention\",\"ok\":false,\"stops\":false,\"state\":\"8 MiB free"));
+  cr_assert_not_null(strstr(readiness_of(&gone),
+                            "\"files\",\"ok\":false,\"stops\":false,\"state\":\"2 were removed"));
+  cr_assert_not_null(strstr(readiness_of(&low),
+                            "\"retention\",\"ok\":false,\"stops\":false,\"state\":\"8 MiB free"));
 }

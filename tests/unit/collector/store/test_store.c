@@ -207,7 +207,8 @@ Test(store, a_loop_is_told_what_was_archived_and_what_was_lost) {
   cr_assert_eq(lost->bytes, 3000);
   cr_assert_str_empty(lost->loss_text);
   cr_assert_eq(tt_wait(&tt, TC_REPLY_LOST, 1)->gen, 5);
-  cr_assert_str_not_empty(tt_wait(&tt, TC_REPLY_LOST, 1)->loss_text, "why the collector gave it up");
+  cr_assert_str_not_empty(tt_wait(&tt, TC_REPLY_LOST, 1)->loss_text,
+                          "why the collector gave it up");
   cr_assert_eq(tt_count(&tt, TC_REPLY_LOST), 2);
   cr_assert_eq(tt_count(&tt, TC_REPLY_ARCHIVED), 1);
 }

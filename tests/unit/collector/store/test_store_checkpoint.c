@@ -27,7 +27,8 @@ enum {
 
 static void configure(struct tc_config *config) {
   config->log_file_bytes = LOG_FILE_BYTES;
-  config->log_group_bytes = LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+  config->log_group_bytes =
+      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
   config->log_held_bytes_max = HELD_BYTES;
 }

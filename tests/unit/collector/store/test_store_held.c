@@ -7,13 +7,19 @@
 #include "support/patience.h"
 #include "support/store_fixture.h"
 
-enum { HELD_BYTES = 2 << 20, LOG_FILE_BYTES = 1 << 20, BATCH_BYTES = 60000, GENERATION_BYTES = 1 << 18 };
+enum {
+  HELD_BYTES = 2 << 20,
+  LOG_FILE_BYTES = 1 << 20,
+  BATCH_BYTES = 60000,
+  GENERATION_BYTES = 1 << 18
+};
 
 static unsigned char batch[BATCH_BYTES];
 
 static void configure(struct tc_config *config) {
   config->log_file_bytes = LOG_FILE_BYTES;
-  config->log_group_bytes = LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+  config->log_group_bytes =
+      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
   config->log_held_bytes_max = HELD_BYTES;
 }
 

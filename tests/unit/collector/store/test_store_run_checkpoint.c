@@ -14,7 +14,9 @@
 #include "support/store_fixture.h"
 
 enum {
-  LOG_FILE_BYTES = 1 << 20, /* 2.6 MB, in truth: there is room for two groups, and the longest record behind each */
+  LOG_FILE_BYTES =
+      1
+      << 20, /* 2.6 MB, in truth: there is room for two groups, and the longest record behind each */
   CHECKPOINT_BYTES = 2 << 20,
   QUIET = 7,
   BUSY = 8,
@@ -28,7 +30,8 @@ static void configure(struct tc_config *config) {
   config->segment_generations_max = 1000;
   config->segment_bytes_max = UINT64_C(1) << 30;
   config->log_file_bytes = LOG_FILE_BYTES;
-  config->log_group_bytes = LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+  config->log_group_bytes =
+      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
 }
 

@@ -336,7 +336,8 @@ static void put_by_a_reserve(void) {
 }
 
 static void leave_something_in_quarantine(void) {
-  tt_shell(&tt, "truncate -s 32M quarantine/00000000000000000000000000000009-0000000000000001.part");
+  tt_shell(&tt,
+           "truncate -s 32M quarantine/00000000000000000000000000000009-0000000000000001.part");
   tt_calls_watch(&tt);
   tt_calls_fail("unlink quarantine/*", EACCES, EVER);
 }

@@ -284,8 +284,14 @@ Test(an_block, what_is_idle_can_be_added_and_taken_back) {
 }
 
 Test(an_block, a_pattern_that_means_nothing_is_refused_by_name) {
-  static const char *const good[] = { "",      " , ",        "main.f",     "ns::f",
-                                      "net:*", "syscall:x*", "!sleep:*f*", "sync.(*Cond).Wait:f",
+  static const char *const good[] = { "",
+                                      " , ",
+                                      "main.f",
+                                      "ns::f",
+                                      "net:*",
+                                      "syscall:x*",
+                                      "!sleep:*f*",
+                                      "sync.(*Cond).Wait:f",
                                       "1:a,2:a,3:a,4:a,5:a,6:a,7:a,8:a,1:b" };
   static const char *const bad[] = { "net:", "main.*.f", "!", "1:a,2:a,3:a,4:a,5:a,6:a,7:a,8:a,9:a",
                                      "main.f, x:" };
@@ -319,7 +325,8 @@ Test(an_block, a_pattern_may_name_a_reason_that_no_table_has_which_is_noted) {
     open_stream(&t, 100);
     cr_assert_eq(to_idle_check(cases[i].patterns, &note), TB_OK, "%s", note.text);
     cr_assert_eq(to_idle_unknown(cases[i].patterns, &note), cases[i].noted != NULL, "%zu", i);
-    if (cases[i].noted != NULL) cr_assert_not_null(strstr(note.text, cases[i].noted), "%s", note.text);
+    if (cases[i].noted != NULL)
+      cr_assert_not_null(strstr(note.text, cases[i].noted), "%s", note.text);
     cr_assert_eq(to_analyses_idle(t.a, cases[i].patterns), TB_OK);
     wait_for(&t, 100, 110, 1, 2, FIBER, OWN);
     wait_for(&t, 200, 300, 1, 2, THOUGHT, OWN);

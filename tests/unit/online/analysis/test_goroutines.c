@@ -111,7 +111,8 @@ Test(an_goroutines, a_frame_without_a_name_names_no_goroutine) {
 
   open_stream(&t);
   TT_FEED(&t, &gen1, .time = 20, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .slot = 2,
-          .type = TW_EV_GO_STATUS_STACK, .args = { 2, (uint64_t)TO_NONE, TW_GO_RUNNABLE, NAMELESS });
+          .type = TW_EV_GO_STATUS_STACK,
+          .args = { 2, (uint64_t)TO_NONE, TW_GO_RUNNABLE, NAMELESS });
   start(&t, 100, 2);
   feed(&t, 300, 2, TW_EV_GO_STOP, 2, NAMELESS);
   start(&t, 350, 2);

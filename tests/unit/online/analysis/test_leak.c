@@ -99,7 +99,8 @@ static void expect_leak(uint64_t begins, uint64_t site_pc, const char *words) {
 
 /* The runtime creates the goroutines of time.AfterFunc: the trace has no stack of their creation. */
 Test(an_leak, goroutines_that_no_goroutine_created_count_by_where_they_begin) {
-  expect_leak(BEGIN, 200, "created by the runtime, they begin in main.worker, they wait at main.worker");
+  expect_leak(BEGIN, 200,
+              "created by the runtime, they begin in main.worker, they wait at main.worker");
 }
 
 Test(an_leak, goroutines_of_which_nothing_is_known_are_a_group_too) {

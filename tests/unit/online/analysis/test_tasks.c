@@ -16,8 +16,12 @@ enum { OWN = 1, BEGIN = 2, WORK = 3, REQUEST = 4, LONG = 5, LONG_TOO = 6 };
 
 static const struct to_generation gen1 = {
   .number = 1,
-  .string = { [1] = "sync", [2] = "network", [WORK] = "work", [REQUEST] = "request",
-              [LONG] = LONG_NAME "1", [LONG_TOO] = LONG_NAME "2" },
+  .string = { [1] = "sync",
+              [2] = "network",
+              [WORK] = "work",
+              [REQUEST] = "request",
+              [LONG] = LONG_NAME "1",
+              [LONG_TOO] = LONG_NAME "2" },
   .stack = { [OWN] = { { 100, 7, "sync.Lock", "s.go" } },
              [BEGIN] = { { 200, 9, "main.serve", "main.go" } } },
 };

@@ -47,8 +47,8 @@ static void read_stacks(const struct tt_input *trace, struct tt_place place, str
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_diag_clear(&diag);
-  cr_assert_eq(
-      to_pull_new(&mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &diag, &pull), TB_OK);
+  cr_assert_eq(to_pull_new(&mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &diag, &pull),
+               TB_OK);
   while ((rc = to_pull_next(pull, &ev, &gen)) == TB_OK) {
     uint64_t id = to_event_stack(ev);
     if (gen == NULL || id == TO_NO_STACK || id == 0) continue;

@@ -15,7 +15,6 @@ enum { INTERVALS = 500, TRACE_BYTES_MAX = 8 << 20 };
 #endif
 enum { INTERVALS_FULL = 1000, TRACES_MIN = 5 };
 
-
 static struct tb_mem mem;
 static uint64_t followed;
 static size_t walks;

@@ -564,8 +564,9 @@ Test(order, a_reader_may_go_on_past_regions_that_are_not_nested) {
   TT_OK(run);
   cr_assert_eq(run.generations, 2);
   cr_assert_eq(run.misannotated.rc, TB_BROKEN, "the verdict is Go's");
-  cr_assert_not_null(strstr(run.misannotated.text, "of task 1, but its innermost is \"s1\" of task 2"),
-                     "said: %s", run.misannotated.text);
+  cr_assert_not_null(
+      strstr(run.misannotated.text, "of task 1, but its innermost is \"s1\" of task 2"), "said: %s",
+      run.misannotated.text);
   cr_assert(run.misannotated.gen == 1 && run.misannotated.offset != TB_NO_OFFSET);
   to_event_user(&begin[2], &user[0]);
   to_event_user(&begin[3], &user[1]);
@@ -578,11 +579,11 @@ Test(order, a_reader_may_go_on_past_regions_that_are_not_nested) {
 }
 
 Test(order, a_reader_may_go_on_past_a_task_that_begins_twice) {
-  struct tt_run run =
-      tt_order_text_by(GO22 RUNNING "UserTaskBegin dt=1 task=5 parent_task=0 name_string=1 stack=0\n"
-                                    "UserTaskBegin dt=1 task=5 parent_task=4 name_string=2 stack=0\n"
-                                    "UserTaskEnd dt=1 task=5 stack=0\n",
-                       TO_READER_PAST_ANNOTATIONS);
+  struct tt_run run = tt_order_text_by(
+      GO22 RUNNING "UserTaskBegin dt=1 task=5 parent_task=0 name_string=1 stack=0\n"
+                   "UserTaskBegin dt=1 task=5 parent_task=4 name_string=2 stack=0\n"
+                   "UserTaskEnd dt=1 task=5 stack=0\n",
+      TO_READER_PAST_ANNOTATIONS);
   TT_OK(run);
   cr_assert_str_eq(run.misannotated.text, "task 5 begins twice");
   cr_assert_eq(find(&run, TW_EV_USER_TASK_END)->args[2], 4, "it is the second one");

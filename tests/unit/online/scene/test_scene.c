@@ -10,7 +10,12 @@
 #include "support/seeds.h"
 #include "support/stored.h"
 
-enum { HEADER = 16, GENERATIONS_MAX = 64, BYTES_MAX = TT_LESS(4 << 20, 60000), ALL = (1 << TO_LANE_KINDS) - 1 };
+enum {
+  HEADER = 16,
+  GENERATIONS_MAX = 64,
+  BYTES_MAX = TT_LESS(4 << 20, 60000),
+  ALL = (1 << TO_LANE_KINDS) - 1
+};
 
 static struct tb_mem mem;
 static struct to_scene *scene[GENERATIONS_MAX];
@@ -31,7 +36,8 @@ static void load(const struct tt_stored *trace) {
                                             .bytes = trace->bytes + place[i].offset,
                                             .len = place[i].bytes };
 
-    cr_assert_eq(to_scene_new(&mem, &source, &diag, &scene[i]), TB_OK, "%s: %s", trace->path, diag.text);
+    cr_assert_eq(to_scene_new(&mem, &source, &diag, &scene[i]), TB_OK, "%s: %s", trace->path,
+                 diag.text);
     cr_assert_eq(scene[i]->gen, i + 1);
   }
 }
@@ -111,7 +117,8 @@ Test(scene, goroutines_ps_and_threads_are_in_the_order_of_time) {
 
 /* ---- cells ---- */
 
-static const struct to_lane *lane_of(const struct to_picture *p, enum to_lane_kind kind, int64_t id) {
+static const struct to_lane *lane_of(const struct to_picture *p, enum to_lane_kind kind,
+                                     int64_t id) {
   for (size_t i = 0; i < p->lanes; i++)
     if (p->lane[i].kind == kind && p->lane[i].id == id) return &p->lane[i];
   return NULL;
@@ -177,7 +184,8 @@ static void expect_cells(const struct to_picture *p) {
   for (size_t i = 0; i < p->lanes; i++) {
     const struct to_lane *lane = &p->lane[i];
 
-    cr_assert_leq(lane->cells, 2 * (size_t)p->ask.px + 1, "%s %ld", to_lane_kind_name(lane->kind), (long)lane->id);
+    cr_assert_leq(lane->cells, 2 * (size_t)p->ask.px + 1, "%s %ld", to_lane_kind_name(lane->kind),
+                  (long)lane->id);
     for (size_t k = 0; k < lane->cells; k++) {
       const struct to_cell *c = &lane->cell[k];
 
@@ -211,7 +219,10 @@ Test(picture, of_any_width_has_no_more_cells_than_pixels_allow) {
 /* ---- sums ---- */
 
 static unsigned count_of(uint8_t look) {
-  return look == TO_LOOK_RUNNING ? 0 : look == TO_LOOK_RUNNABLE ? 1 : look < TO_LOOK_WAITING ? 2 : 3;
+  return look == TO_LOOK_RUNNING    ? 0
+         : look == TO_LOOK_RUNNABLE ? 1
+         : look < TO_LOOK_WAITING   ? 2
+                                    : 3;
 }
 
 static void expect_sums(const struct tt_stored *trace) {
@@ -222,15 +233,18 @@ static void expect_sums(const struct tt_stored *trace) {
   struct to_picture *p = draw(&ask);
   for (size_t i = 0; i < scenes; i++)
     for (size_t k = 0; k < scene[i]->spans; k++)
-      ns[count_of(scene[i]->span[k].look)] += (double)(scene[i]->span[k].until - scene[i]->span[k].from);
+      ns[count_of(scene[i]->span[k].look)] +=
+          (double)(scene[i]->span[k].until - scene[i]->span[k].from);
   cr_assert_eq(p->lanes, 4);
   for (unsigned which = 0; which < 4; which++) {
     const struct to_lane *lane = lane_of(p, TO_LANE_COUNT, which);
     double sum = 0;
 
     for (size_t k = 0; k < lane->cells; k++)
-      sum += lane->cell[k].value * (double)(lane->cell[k].until - lane->cell[k].from) * (double)p->unit;
-    cr_assert_float_eq(sum, ns[which], ns[which] * 1e-3 + 1000, "%s: %u: %f of %f", trace->path, which, sum, ns[which]);
+      sum += lane->cell[k].value * (double)(lane->cell[k].until - lane->cell[k].from) *
+             (double)p->unit;
+    cr_assert_float_eq(sum, ns[which], ns[which] * 1e-3 + 1000, "%s: %u: %f of %f", trace->path,
+                       which, sum, ns[which]);
   }
   to_picture_free(p);
   unload();
@@ -256,7 +270,10 @@ static void expect_pages(const struct tt_stored *trace) {
     for (size_t i = 0; i < p->lanes; i++, at++) {
       cr_assert_eq(p->lane[i].id, all->lane[at].id);
       cr_assert_eq(p->lane[i].cells, all->lane[at].cells);
-      cr_assert_eq(memcmp(p->lane[i].cell, all->lane[at].cell, p->lane[i].cells * sizeof(struct to_cell)) != 0 && p->lane[i].cell[0].name == 0, false);
+      cr_assert_eq(memcmp(p->lane[i].cell, all->lane[at].cell,
+                          p->lane[i].cells * sizeof(struct to_cell)) != 0 &&
+                       p->lane[i].cell[0].name == 0,
+                   false);
       ask.after = p->lane[i].id;
     }
     bool more = p->more_goroutines;
@@ -307,9 +324,11 @@ static bool never(void *self) {
 }
 
 static void expect_stopped(const struct tt_stored *trace) {
-  const struct to_scene_source source = {
-    .header = trace->bytes, .header_len = HEADER, .bytes = trace->bytes + HEADER, .len = trace->len - HEADER, .go_on = never
-  };
+  const struct to_scene_source source = { .header = trace->bytes,
+                                          .header_len = HEADER,
+                                          .bytes = trace->bytes + HEADER,
+                                          .len = trace->len - HEADER,
+                                          .go_on = never };
   struct to_scene *out;
   struct tb_diag diag;
 

@@ -148,9 +148,9 @@ static tb_rc check_ordered(const struct to_active *active, const struct tt_input
 
   tb_diag_clear(&diag);
   tb_map_init(&seen, active->ids.mem, tb_seed());
-  cr_assert_eq(to_pull_new(active->ids.mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part),
-                           &diag, &pull),
-               TB_OK);
+  cr_assert_eq(
+      to_pull_new(active->ids.mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &diag, &pull),
+      TB_OK);
   while ((rc = to_pull_next(pull, &ev, &gen)) == TB_OK) note(&seen, ev);
   to_pull_free(pull);
   if (rc != TB_END) {

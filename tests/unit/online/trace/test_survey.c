@@ -3,12 +3,12 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "online/trace/survey.h"
 #include "support/order_text.h"
 #include "support/seeds.h"
 #include "support/stored.h"
-#include "online/trace/survey.h"
-#include "wire/spec.h"
 #include "support/trace_text.h"
+#include "wire/spec.h"
 
 static tb_rc survey(const void *bytes, size_t n, size_t trace_bytes, struct tb_diag *diag,
                     struct to_survey *out) {
