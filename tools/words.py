@@ -16,9 +16,12 @@ ROWS = (
     (r"\bheirs?\b", "successor"),
     (r"\bdrowsy\b", "the state's name"),
     (r"\bdeafness\b", "the error's name"),
+    (r"\b(?:let|lets|letting) go of\b", "release"),
     (r"\b(?:TODO|FIXME|XXX)\b", "an issue, or nothing"),
     (r"\b(the|a|an|of|to|in|is|are|and|or|it|its|for|by|as|at) \1\b", "the word once"),
 )
+# A comment begins with a noun or a verb.
+BEGINS = re.compile(r"(?://|/\*)[ *\n]*(Of|What|And|Else|Also|The same for)\b")
 PATTERNS = [(re.compile(pattern), plain) for pattern, plain in ROWS]
 CODE = (".c", ".h", ".def", ".go", ".proto")
 COMMENT = re.compile(r'(?s)"(?:[^"\\\n]|\\.)*"|(/\*.*?\*/|//[^\n]*)')
@@ -43,6 +46,10 @@ def main():
         if path.startswith(LEFT_ALONE):
             continue
         for line, text in texts(path):
+            begin = path.endswith(CODE) and BEGINS.match(text)
+            if begin:
+                print(f'{path}:{line}: "{begin.group(1)}" begins a comment: a noun or a verb')
+                found += 1
             for pattern, plain in PATTERNS:
                 for match in pattern.finditer(text):
                     print(f'{path}:{line + text.count(chr(10), 0, match.start())}: "{match.group()}": {plain}')

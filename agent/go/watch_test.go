@@ -212,7 +212,7 @@ func TestNothingIsOpenedBesideAnothersTrace(t *testing.T) {
 	agent.Stop(within(t, patience()))
 }
 
-// What was taken for another's trace was ours, as where the runtime wrote nothing for long.
+// The trace that was taken for another's is ours: the runtime wrote nothing for long.
 func TestATraceOfOursThatSeemedToHaveEndedEndsAndBeginsAgain(t *testing.T) {
 	certs := certificates(t)
 	agent, _ := startLooking(t, config(listen(t, certs).listener.Addr().String(), certs))

@@ -16,7 +16,7 @@ static bool is_first(void) {
   return gettid() == getpid();
 }
 
-/* What the call asks for; 0: nothing that matters here. */
+/* Returns the bar that the call asks for; 0: none of ours. */
 static unsigned bar_of(long number, long a, long b) {
   bool prctl = number == SYS_prctl;
 

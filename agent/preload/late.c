@@ -61,7 +61,7 @@ void ta_late_look(void) {
   if (ta_here.inside == 0 && is_time() && ta_late_is_owner()) begin(0);
 }
 
-/* Of the heap: without a look at the clock, which would cost more than the call. */
+/* Called for heap events: does not read the clock, which would cost more than the call. */
 void ta_late_look_at_bytes(void) {
   if (ta_here.inside == 0 && ta_emit_is_due() && ta_late_is_owner()) begin(0);
 }

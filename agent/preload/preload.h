@@ -150,8 +150,8 @@ enum ta_libc_call {
 };
 void ta_trace_name_calls(void);
 
-/* False: nothing was written, and there is nothing to end. For what: NULL, or what others let go of. holder: the thread
- * that has it, 0: not known. frame: the wrapper's. */
+/* Returns false if nothing was written: there is nothing to end. for_what: the object that others release, or NULL.
+ * holder: the thread that has it; 0: not known. frame: the wrapper's. */
 bool ta_trace_begin(enum ta_trace what, enum ta_libc_call call, const void *for_what, int holder,
                     char *frame);
 void ta_trace_end(char *frame);

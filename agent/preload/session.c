@@ -220,7 +220,7 @@ void ta_preload_end(void) {
   end(abandon);
 }
 
-/* Of a short program, which is not to wait for a stack: there is nothing to do but where its trace is kept in a folder. */
+/* A short program does not wait for a stack: it only keeps its trace, if there is a folder for it. */
 static void abandon_at_exit(void) {
   if (getenv("TRACEAGENT_SPOOL_DIR") != NULL)
     abandon();

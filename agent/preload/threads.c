@@ -18,7 +18,7 @@ static void leave(void) {
   ta_process_be_last();
 }
 
-/* Of those that end by pthread_exit() or are cancelled, too. Its value is the thread. */
+/* Runs at each end of a thread, by pthread_exit() and cancellation, too. self: the thread. */
 static void say_end(void *self) {
   if ((ta_here.agent & TA_BARS) != 0) return;
   if (ta_traces(TA_TRACE_JOIN) && ta_is_waited_for(self))
@@ -150,7 +150,7 @@ TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
   return error;
 }
 
-/* Of another thread the name is taken when it is first seen. */
+/* The name of another thread is read when that thread is first seen. */
 TA_API int pthread_setname_np(pthread_t thread, const char *name) {
   int error = TA_REAL(pthread_setname_np)(thread, name);
 

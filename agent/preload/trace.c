@@ -49,8 +49,8 @@ static void end_stack(void) {
   ta_hook_ends();
 }
 
-/* What readers of a lock wait for and what writers do are two addresses, one after the other (TA_WRITERS_OF). A thread that is
- * joined is no lock, and in some programs there are many. */
+/* Readers of a lock wait for one address, writers for the next one (TA_WRITERS_OF). A joined thread is not a lock, and some
+ * programs have many. */
 static uintptr_t object_of(enum ta_trace what, const void *for_what) {
   return what == TA_TRACE_JOIN ? 0 : (uintptr_t)for_what & ~(uintptr_t)1;
 }

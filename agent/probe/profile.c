@@ -20,7 +20,7 @@ static uint64_t mixed(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
-/* Of the texts, not of where they lie: something else may lie there later. */
+/* Hashes the texts, not their addresses: another text may be there later. */
 static uint64_t hash_of(const struct ta_call *call, void *const *pc, unsigned n) {
   uint64_t hash = 0;
 

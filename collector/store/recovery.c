@@ -70,7 +70,7 @@ static tb_rc note_settled(struct recovery *recovery, uint32_t ref,
   return TB_OK;
 }
 
-/* Also takes the trace header from a later mention: the first one may be older than the header, and the file with the header's
+/* Takes the trace header from a later mention: the first one may be older than the header, and the file with the header's
  * record may be deleted while a power failure brought an older file back. */
 static tb_rc note_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct known *known;

@@ -132,7 +132,7 @@ static void close_one(struct channel *c) {
   while (c->empty.first != NULL) wake(&c->empty);
 }
 
-/* What the fibers do. */
+/* Work of the fibers. */
 
 static void source(void) {
   for (unsigned long i = 1; i <= items; i++) put(&numbers, i);

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// What nng says on the wire, as much of it as a subscriber needs: each side sends eight bytes that name
+// The part of nng's protocol that a subscriber needs: each side sends eight bytes that name
 // its protocol, then the publisher sends messages with their length in front. Filtering is the
 // subscriber's: a publisher sends everything to everybody.
 const (

@@ -8,10 +8,10 @@
 /* A string id of one byte can be compared with the largest so far directly, one of two bytes by its second. */
 enum { ONE_BYTE_END = 1 << 7, TWO_BYTES_END = 1 << 14 };
 
-/* Of each four numbers, the second and the third. */
+/* The second and the third of each four numbers. */
 static const uint64_t middle_two = UINT64_C(0x6666666666666666);
 
-/* The same pattern where n more numbers went before. */
+/* The pattern moved down by n numbers that came before. */
 static inline uint64_t rotate_down(uint64_t pattern, unsigned n) {
   return pattern >> n % 64 | pattern << -n % 64;
 }

@@ -138,7 +138,7 @@ static unsigned log_files(const char *dir) {
   return n;
 }
 
-/* The child: it dies once the log has let go of all runs. */
+/* The child: it dies once the log has released all runs. */
 _Noreturn static void write_runs(const struct tc_config *config, unsigned runs, unsigned each) {
   if (!open_store(config)) _exit(1);
   for (unsigned i = 1; i <= runs + 1; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program that knows nothing of tracing, and whose locks have holders that a test knows: contended [MS].
  *
- * Three threads hold a lock each, of another kind, and let go of it when the others sleep in the kernel for it: the mutex of a
+ * Three threads hold a lock each, of another kind, and release it when the others sleep in the kernel for it: the mutex of a
  * table, 3 times, the lock of a configuration, 2 times, and a mutex in a structure, once. A worker waits for work all the
  * while. A fourth lock is held, and waited for, for MS at the program's end, by a thread that reads from a pipe. */
 #include <fcntl.h>

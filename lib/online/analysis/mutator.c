@@ -74,7 +74,7 @@ static tb_rc note_curves(struct to_mutator *m, unsigned set, size_t p, to_ns tim
   return TB_OK;
 }
 
-/* What the event changed: nothing, which is most of what a watched goroutine does; one P, or all. */
+/* Applies the event to one P or to all. Most events of a watched goroutine change nothing. */
 static tb_rc note(struct to_mutator *m, const struct to_event *ev) {
   bool changes_all =
       ev->type == TW_EV_STW_BEGIN || ev->type == TW_EV_STW_END || ev->type == TW_EV_PROCS_CHANGE;
@@ -109,7 +109,7 @@ static tb_rc end_curves(struct to_mutator *m, struct to_mutator_of *s, size_t p,
   return TB_OK;
 }
 
-/* What the first generation meets has been going on since the begin. */
+/* Ranges that the first generation finds open have lasted since the begin. */
 static void lower(struct to_mutator *m, unsigned set, bool as_go, bool exact) {
   struct to_mutator_of *s = &m->set[set];
 

@@ -73,7 +73,7 @@ struct to_mutator {
 
 TB_MUST tb_rc to_mutator_init(struct to_mutator *m, struct tb_mem *mem, bool is_file);
 void to_mutator_fini(struct to_mutator *m); /* accepts a zeroed one */
-/* Of Sync, ProcsChange, GoLabel, cycles, assists and stops, and of a file's sweeps, each one; while to_mutator_watches(), GoStart,
+/* Takes Sync, ProcsChange, GoLabel, cycles, assists and stops, and of a file's sweeps, each one; while to_mutator_watches(), GoStart,
  * GoUnblock, GoStop, GoBlock and GoDestroy of the goroutines in follows as well. */
 TB_MUST tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
                                const struct to_event *ev);

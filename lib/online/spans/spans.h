@@ -89,7 +89,7 @@ enum to_cause {
 };
 const char *to_cause_name(enum to_cause cause); /* "unblocked" */
 
-/* What a goroutine did in a region and its inner regions: disjoint parts, whose sum is the region's length. */
+/* Time of a goroutine in a region and its inner regions, in disjoint parts whose sum is the region's length. */
 enum to_region_part {
   TO_PART_RUNNING,
   TO_PART_RUNNABLE, /* waiting for a P */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a wait is for: reason, lock and queues. Used by spans.c only. */
+/* The object of a wait: reason, lock and queues. Used by spans.c only. */
 #ifndef TO_SPANS_WAITS_H
 #define TO_SPANS_WAITS_H
 

@@ -32,7 +32,7 @@ struct dirent *readdir(DIR *dir) {
   return NULL;
 }
 
-/* What a collector has received of the stream. */
+/* Bytes of the stream that a collector has received. */
 struct archive {
   uint64_t seq;
   uint32_t crc[RECORDS_MAX]; /* of each record's frame, by number */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goroutines spend their time on, by entry function, as in Go's summaries of goroutines; how many there are, and
- * where they were created.
+/* Times of goroutines by entry function, as in Go's summaries of goroutines; their number, and the places where they
+ * were created.
  *
  * Sums of ended spans come from online/spans/sums.h. Open ones are added up in one pass over the live goroutines, once for
  * all reports between two events. */

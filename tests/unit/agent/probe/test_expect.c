@@ -67,7 +67,7 @@ Test(expect, threads_go_on_in_the_order_of_the_script) {
   cr_assert_null(probe.at);
 }
 
-/* Cancelled where it stands, a thread has let go of nothing that others need. */
+/* A thread that is cancelled at its point holds nothing that others need. */
 Test(expect, a_thread_that_is_cancelled_goes_on_to_its_end) {
   pthread_t one;
 

@@ -43,8 +43,8 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Until the log has let go of what the slow stream wrote before: a checkpoint is asked for once a second, so what comes
- * then is little. */
+/* Writes until the log has released the slow stream's earlier records: a checkpoint is requested once a second, so few
+ * records come then. */
 static void others_write(struct tt_writer *other, uint64_t first_gen) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t upto = first_gen + WRITTEN_BYTES / (1 << 20), gen = first_gen;

@@ -155,7 +155,7 @@ Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta)
   tt_expect_proven(&tt);
 }
 
-/* The log lets go of what stands in metas, so a catalog that lags behind them must be known to, also after a power
+/* The log releases records that metas contain, so a catalog that lags behind them must be known to, also after a power
  * cut. */
 Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
