@@ -136,7 +136,8 @@ class ControlGroups:
 
     @staticmethod
     def _mounted(line):
-        """Returns the mounted cgroup hierarchies in which systemd keeps its tree."""
+        """Returns the mounted cgroup of systemd's own tree; None if the line is about another
+        one."""
         _, controllers, path = line.split(":", 2)
         names = {"name=systemd": ("systemd",), "": ("unified", ".")}.get(controllers, ())
         places = (pathlib.Path("/sys/fs/cgroup", name, path.lstrip("/")) for name in names)
@@ -159,7 +160,7 @@ class ControlGroups:
 
     @staticmethod
     def _remove(folder):
-        """Removes the cgroups, those of the machine's services first."""
+        """Removes the cgroups below the folder, the machine's services first."""
         try:
             for path, _, _ in os.walk(folder, topdown=False):
                 os.rmdir(path)

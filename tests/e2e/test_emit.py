@@ -274,7 +274,7 @@ class Emit(Case):
         line = BASKET[:BASKET.index("ta_wait_begin")].count("\n") + 1
 
         def is_named():
-            """Waits for the names of functions, which are looked up beside the program, perhaps too late for a program that ends soon."""
+            """Runs the program again: names are looked up beside it, perhaps too late for a program that ends soon."""
             service = f"basket-{next(runs)}"
             self.run_program(self.folder / "basket", collector.to, self.certs, service, env={**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib")})
             text = self.same_in_go(self.fetch(collector, service))

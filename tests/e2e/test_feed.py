@@ -143,8 +143,8 @@ class Python(Feed):
         wait_until("somebody dialled", lambda: self.subscribers_so_far(collector) > 0)
 
         def is_heard():
-            """Waits for a real subscriber: the first connection may be the listener's own check
-            that it works."""
+            """Sends again: the first connection may have been the listener's own check that it
+            works."""
             collector.send(trace, "shop")
             return self.log("subscriber").count("GENERATION_END 26..26") >= 2
         wait_until("the second run is heard", is_heard)

@@ -33,7 +33,7 @@ class Library(Case):
         subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], check=True, capture_output=True)
 
     def _pkg_config(self, *asked):
-        """Returns the content of the installed .pc file, in a place that the build did not know."""
+        """Runs pkg-config on the installed .pc file, in a place that the build did not know."""
         folder = next(self.prefix.rglob("traceonline.pc")).parent
         return self.run_program("pkg-config", *asked, "traceonline",
                                 env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).out.strip()

@@ -21,7 +21,7 @@ class Locks(PreloadCase):
         self.runs = 0
 
         def is_named():
-            """Waits for names, which are looked up beside the program, perhaps too late for one that ends soon. All
+            """Runs the program again: names are looked up beside it, perhaps too late for one that ends soon. All
             is in the last generation, which waits the longest for names."""
             self.runs += 1
             self.service = f"contended-{self.runs}"

@@ -313,8 +313,8 @@ class Tail(Case):
             wait_until("a subscriber", lambda: self.metric(collector, "feed_subscribers") >= 1)
 
             def is_heard():
-                """Waits for a real subscriber: the first connection may be the listener's own check
-                that it works."""
+                """Sends again: the first connection may have been the listener's own check that it
+                works."""
                 collector.send(trace, service)
                 return any(line["service"] == service for line in self.lines())
             wait_until("its generations", is_heard)

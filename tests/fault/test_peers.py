@@ -58,7 +58,7 @@ class Listener:
             pass  # it was ended
 
     def greedy(self):
-        """A client that is connected, reads everything and sends nothing."""
+        """A client that was accepted, reads everything and sends nothing more."""
         return self.begun()
 
 
