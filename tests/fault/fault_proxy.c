@@ -409,8 +409,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: fault_proxy HOST:PORT SEED [KIND:MIN-MAX[:ARG]]...\n");
     return 2;
   }
-  signal(SIGPIPE,
-         SIG_IGN); /* libuv does not ignore it; peers reset their ends here */
+  signal(SIGPIPE, SIG_IGN); /* libuv does not ignore it; peers reset their ends here */
   proxy.loop = uv_default_loop();
   uv_ip4_addr("127.0.0.1", 0, &address);
   uv_tcp_init(proxy.loop, &proxy.listener);

@@ -32,8 +32,8 @@ struct sim_names; /* a folder's */
 struct sim_file {
   struct sim_file *next; /* in the disk's list */
   bool is_folder;
-  struct sim_image *live, *medium; /* of a file; the same if nothing is pending */
-  struct sim_image *believed;      /* the medium as the kernel sees it; NULL: as it is */
+  struct sim_image *live, *medium;        /* of a file; the same if nothing is pending */
+  struct sim_image *believed;             /* the medium as the kernel sees it; NULL: as it is */
   struct sim_names *names, *synced_names; /* of a folder */
   struct sim_file *twin;                  /* on the disk after the crash that is being made */
 };

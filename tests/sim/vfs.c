@@ -16,8 +16,7 @@ enum { REGIONS = 64 };
 struct handle {
   sqlite3_file base;
   struct sim_file *file;
-  struct sim_file *
-      folder; /* synced with the file's first sync, as SQLite does for a new log */
+  struct sim_file *folder; /* synced with the file's first sync, as SQLite does for a new log */
   void *regions[REGIONS];
 };
 
