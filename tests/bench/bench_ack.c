@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_ack SERVER CERTS TRACE FOLDER MB/S SECONDS: how long a program that writes at a steady rate waits for the ack
- * of each batch: from before its call of ta_forward_write() to the end of ta_forward_sync(). (Nobody waiting, the
- * agent looks for acks 25 times a second.)
+/* bench_ack SERVER CERTS TRACE FOLDER MB/S SECONDS: measures how long a program that writes at a steady rate waits for
+ * the ack of each batch: from before its call of ta_forward_write() to the end of ta_forward_sync(). (While no thread
+ * waits, the agent checks for acks 25 times a second.)
  *
- * Between two batches the same bytes are written to a file in FOLDER and synced, which is what one fdatasync costs
- * beside the same work. Prints "ACKS<TAB>P50<TAB>P99<TAB>SYNC P50<TAB>SYNC P99", times in ms. */
+ * Between two batches the same bytes are written to a file in FOLDER and synced, to measure one fdatasync beside the
+ * same work. Prints "ACKS<TAB>P50<TAB>P99<TAB>SYNC P50<TAB>SYNC P99", times in ms. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int ascending(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* The samples are sorted. */
+/* The samples must be sorted. */
 static double quantile(const struct samples *samples, unsigned percent) {
   return samples->ms[(samples->n - 1) * percent / 100];
 }
@@ -52,7 +52,7 @@ static void write_and_wait(struct session *s, const struct tw_item *item) {
   if (error != TA_OK) session_fail("waiting for acks", ta_strerror(error));
 }
 
-/* Answers when the sync began. */
+/* Returns the time at which the sync began. */
 static uint64_t write_plain(int fd, const struct tw_item *item) {
   if (pwrite(fd, item->bytes, item->len, 0) != (ssize_t)item->len) session_fail("pwrite", "failed");
   uint64_t began = mono_ns();

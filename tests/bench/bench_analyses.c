@@ -108,7 +108,7 @@ static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *o
   return rc;
 }
 
-/* Both kinds of run in turn, so that whatever else the machine does meets both. */
+/* Alternates both kinds of run, so that other load on the machine affects both. */
 static tb_rc run_best(const struct trace *trace, struct outcome best[2]) {
   for (unsigned round = 0; round < ROUNDS; round++)
     for (unsigned analyse = 0; analyse < 2; analyse++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_blobs events|blobs N [FILE]: N rows of three numbers (what a heap span is: id, pages, class), once as an event
- * each and once in a blob, written (into FILE, too) and read again with their sum checked. bench_blobs.sh counts the
+/* bench_blobs events|blobs N [FILE]: writes N rows of three numbers (as of a heap span: id, pages, class), each as an
+ * event or all in a blob, into FILE, too, and reads them again with a check of their sum. bench_blobs.sh counts the
  * instructions within write_events(), write_blobs() and read_rows(). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ __attribute__((noinline)) static void write_blobs(uint64_t n, uint64_t time, str
     ship(&w, out);
   } while (rc == TB_AGAIN);
   must(rc);
-  open_batch(&w, THREAD, time, 0); /* the event that holds it */
+  open_batch(&w, THREAD, time, 0); /* the event that refers to the blob */
   must(tw_write_event(&w, TW_EV_USER_LOG, time, (uint64_t[]){ 0, 1, 2, 0 }));
   ship(&w, out);
 }

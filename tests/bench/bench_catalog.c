@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog of a day of a fleet: STREAMS streams, each with a run of 300 generations every 300 s, RUNS runs in all (577,000
- * are 173 million generations). What a start reads, and what readers, the sealer and retention ask it, by the clock; at
- * last how large its tables and indexes are.
+/* Measures the catalog of a day of a fleet: STREAMS streams, each with a run of 300 generations every 300 s, RUNS runs
+ * in all (577,000 are 173 million generations). Prints the time of the queries of a start, of readers, the sealer and
+ * retention, and the size of the tables and indexes.
  *
  * bench_catalog [RUNS] [STREAMS] [FOLDER] */
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static void service_of(unsigned stream, char out[65]) {
   snprintf(out, 65, "service-%02u", stream % SERVICES);
 }
 
-/* Run n of all: stream after stream, within the 300 s of the same turn. */
+/* Fills in run n of all: stream after stream, within the 300 s of the same turn. */
 static void fill(uint64_t n, tc_meta *meta, unsigned char id[16], char service[65],
                  char instance[65], char day[11]) {
   static Tracecollect__V1__ContentHash hash;
@@ -160,7 +160,7 @@ static tb_rc count_service(void *self, const char *service, uint64_t bytes) {
   return TB_OK;
 }
 
-/* ---- what is measured: each as often as TRIES, the slowest counts */
+/* ---- measurements: each is repeated TRIES times, the slowest counts */
 
 static unsigned char some_stream[16];
 static const char *some_service = "service-07";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many peers of a collector, until SIGTERM.
+/* Connects many peers to a collector, until SIGTERM.
  *
  *     bench_crowd idle ADDRESS CERTS COUNT    agents that have said hello, and say now and then that they are there
  *     bench_crowd slow ADDRESS COUNT          peers that send a byte of a handshake a second; one that is closed comes again
@@ -61,7 +61,7 @@ static struct sockaddr_in server_of(const char *address) {
   return to;
 }
 
-/* -1: not now. source: in network order; 0: any. */
+/* Returns -1 if no connection can be made now. source: in network order; 0: any. */
 static int dial(const struct sockaddr_in *to, in_addr_t source) {
   struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = source };
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -93,7 +93,7 @@ static SSL_CTX *load(const char *certs) {
   return ctx;
 }
 
-/* NULL: the handshake failed. Takes fd. */
+/* Takes fd. Returns NULL if the handshake failed. */
 static SSL *shake_hands(SSL_CTX *ctx, int fd) {
   static const unsigned char alpn[] = "\x0e" TP_ALPN;
   _Static_assert(sizeof alpn == 1 + 14 + 1, "its length comes first");
@@ -180,7 +180,7 @@ static int be_idle(const char *address, const char *certs, size_t count) {
 
 struct slow {
   int fd;
-  unsigned at; /* bytes said */
+  unsigned at; /* bytes sent */
 };
 
 /* Spreads the peers over source addresses, so that none exceeds the limit per address. */
@@ -188,7 +188,7 @@ static in_addr_t source_of(size_t i) {
   return htonl(0x7f000100u + (uint32_t)(i / SOURCE_PEERS));
 }
 
-/* The head of a handshake's record of 512 bytes, and what comes behind it. */
+/* Sends the next byte: of the head of a handshake's record of 512 bytes, then of its content. */
 static bool say_a_byte(struct slow *peer) {
   static const unsigned char head[] = { 22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3 };
   unsigned char byte = peer->at < sizeof head ? head[peer->at] : 0x5a;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_emit SERVER CERTS THREADS [STACKS]: what an event costs the thread that emits it, streaming to a running
- * collector. STACKS: "pointers" or "tables", by which the events that may have a stack take one, of DEPTH functions.
+/* bench_emit SERVER CERTS THREADS [STACKS]: measures the cost of an event for the thread that emits it, streaming to a
+ * running collector. STACKS: "pointers" or "tables", the method by which events capture a stack, if they may have one,
+ * of DEPTH functions.
  *
  * Prints, tab-separated: the floor, ta_workers() (two numbers), ta_region_begin()/end() (three each), one
  * ta_fiber_switch(), ta_wait_begin() and end() (the first of which has a stack in Go, too), the same for one of a few locks,
  * in ns of the thread's CPU an event; bytes an event of the regions; how long one event of 10,000 takes at most, ns; events dropped.
  *
- * The floor is the least that a writer can do: a call, a flag, a reading of the counter, and two varints into memory of
- * the thread's own. Rounds of it and of ours alternate, and the median of each counts. A round is a burst of events;
- * between rounds the thread sleeps until the collector has caught up, so that nothing finds the agent's memory full:
- * what is dropped would cost less. */
+ * The floor is the least work of any writer: a call, a flag, a reading of the counter, and two varints into memory of
+ * the thread's own. Rounds of the floor and of the agent alternate, and the median of each counts. A round is a burst
+ * of events; between rounds the thread sleeps until the collector has caught up, so that the agent's memory is never
+ * full: a dropped event would cost less. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static __attribute__((noinline)) void floor_event(uint8_t type, uint64_t a, uint
   own.pos = number(number(pos, a), b);
 }
 
-/* Ours. */
+/* The agent. */
 
 static ta_name name;
 
@@ -151,7 +152,7 @@ static double cycles_ns(void) {
          (double)(end - begin);
 }
 
-/* The 99.99th percentile of single events. What interrupts the thread is in it. */
+/* Returns the 99.99th percentile of single events, interruptions of the thread included. */
 static double slow_ns(void) {
   double *took = malloc(SINGLE * sizeof *took), ns = cycles_ns();
 
@@ -176,7 +177,7 @@ static void *work(void *arg) {
   fiber = ta_fiber_create(name, 1);
   for (int round = 0; round < ROUNDS; round++) {
     for (int kind = 0; kind < KINDS; kind++) {
-      run_under(DEPTH, bursts[kind]); /* warm, as in a program that does it often */
+      run_under(DEPTH, bursts[kind]); /* warm up, as in a program that does so often */
       rest();
       double began = cpu_ns();
       run_under(DEPTH, bursts[kind]);

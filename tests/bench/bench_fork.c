@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures fork() with a child that exits at once.
  *
- * bench_fork DESCRIPTORS COUNT MIB: sets the limit of open files, writes to so many MiB, and prints the median of so many
- * forks in us, from the call to the child's end seen. Knows nothing of us. */
+ * bench_fork DESCRIPTORS COUNT MIB: sets the limit of open files, writes to so many MiB, and prints the median of so
+ * many forks in us, from the call until the child's end is seen. Does not use the agent. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
   struct rlimit limit;
 
   if (count < 1 || count > COUNT_MAX) return 2;
-  /* A session begins when a program has lived for a while, and finds the limit as it is then. */
+  /* A session that begins late in a program's life sees the limit of that time. */
   must(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
   limit.rlim_cur = (rlim_t)atoi(argv[1]);
   if (limit.rlim_max < limit.rlim_cur) limit.rlim_max = limit.rlim_cur;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_forward SERVER CERTS TRACE [MS]: the agent's CPU for a trace that goes to a running collector.
+/* bench_forward SERVER CERTS TRACE [MS]: measures the agent's CPU for a trace that is sent to a running collector.
  *
  * Prints "WRITER<TAB>SENDER" in ms per MB of trace: the calling thread's CPU inside ta_forward_write(),
  * handed one batch a call as Go's runtime does, and all CPU of the agent's own thread, by the kernel's
@@ -25,8 +25,8 @@ static uint64_t cpu_ns(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The CPU clock of the one thread called "traceagent": its number made a clock as Linux has it
- * (clock_getres(2)), for its pthread_t is the agent's own. */
+/* Returns the CPU clock of the only thread called "traceagent". The clock is made of the thread's
+ * number as Linux does (clock_getres(2)), since only the agent has its pthread_t. */
 static clockid_t agent_clock(void) {
   char path[300], name[32];
   long found = 0;
@@ -45,7 +45,7 @@ static clockid_t agent_clock(void) {
   return (clockid_t)(~(unsigned)found << 3 | 6);
 }
 
-/* A few batches, in buffers that are used again and again, as the runtime's are. */
+/* A few batches, in buffers that are reused, as the runtime's are. */
 struct buffers {
   unsigned char bytes[BUFFERS][BATCH_BYTES_MAX];
   size_t len[BUFFERS];
@@ -72,7 +72,7 @@ static uint64_t write_buffers(ta_forward *f, const struct buffers *b, size_t n) 
   return cpu_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 }
 
-/* Answers the CPU spent in writing. */
+/* Returns the CPU time spent in writing. */
 static uint64_t write_trace(struct session *s, int gap_ms) {
   static struct buffers buffers;
   uint64_t spent = 0;
@@ -80,7 +80,7 @@ static uint64_t write_trace(struct session *s, int gap_ms) {
 
   while ((n = fill(&buffers, gap_ms > 0 ? 1 : BUFFERS, s)) > 0) {
     spent += write_buffers(s->forward, &buffers, n);
-    /* Here: the runtime hands on what it has just filled. */
+    /* Waits at the point where the runtime hands on a filled buffer. */
     session_wait_for_room(s, SESSION_CREDIT_BYTES);
     if (gap_ms > 0) poll(NULL, 0, gap_ms);
   }

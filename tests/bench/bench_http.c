@@ -62,7 +62,7 @@ static void analyse(const char *path, struct to_analyses *analyses, struct tb_me
   to_reader_free(reader);
 }
 
-/* Each kind and window of one stream. */
+/* Publishes each kind and window of one stream. */
 static void publish(struct tt_host *host, struct to_analyses *analyses, struct tb_mem *mem,
                     const struct tp_report_about *about) {
   struct tb_buf buf;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader of a lease that does nothing with its events but count them.
+/* Reads a lease, and only counts the events.
  *
  *   bench_lease --server @READYFILE --certs DIR [-n EVENTS] [-k KIND]
  *
- * Without -n it never ends, without -k the lease has every kind of event. Says "leased" on stdout once it has the lease, and at the end, tab-separated: events, lost, nanoseconds
- * from the first bundle to the last, CPU nanoseconds of this process, bytes as they were sent. */
+ * Without -n it never ends, without -k the lease has every kind of event. Prints "leased" on stdout once it has the
+ * lease, and at the end, tab-separated: events, lost, nanoseconds from the first bundle to the last, CPU nanoseconds of
+ * this process, bytes as they were sent. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -116,7 +116,7 @@ static uint16_t open_server(size_t readers) {
   return port;
 }
 
-/* As the daemon ends: the feed before its readers. */
+/* Closes in the daemon's order: the feed before its readers. */
 static void close_server(void) {
   tc_feed_stop(feed);
   tt_tls_host_end(&host);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_malloc: ns of the thread's CPU that a malloc() and its free() take, whatever is preloaded; the median of rounds.
+/* bench_malloc: prints ns of the thread's CPU for a malloc() and its free(), whatever library is preloaded; the median
+ * of rounds.
  *
- * Between rounds it sleeps, so that an agent that tells each of them can send what it has. */
+ * Sleeps between rounds, so that an agent that records each of them can send its data. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -34,7 +35,7 @@ int main(void) {
   double ns[ROUNDS];
 
   for (int round = 0; round < ROUNDS; round++) {
-    burst(); /* warm */
+    burst(); /* warm up */
     nanosleep(&(struct timespec){ .tv_nsec = 12000000 }, NULL);
     double began = cpu_ns();
     burst();

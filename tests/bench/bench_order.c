@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and orders traces in memory into a sink that counts, and says what an event costs.
+/* Parses and orders traces in memory into a sink that counts, and prints the cost of an event.
  *
  *   bench_order [-n ROUNDS] [--analyses | --spans | --states | --ahead] FILE...
  *
- * --spans: spans of every kind but threads are made, and counted. --states: of runnable and waiting goroutines alone.
- * --ahead: what the file would take if another core prepared each generation while the one before is ordered, one
- * generation ahead: reckoned from the CPU time of either half, so that a busy machine does not show.
+ * --spans: makes and counts spans of every kind but threads. --states: only those of runnable and waiting goroutines.
+ * --ahead: the time for the file if another core prepared each generation while the one before is ordered, one
+ * generation ahead. That time is computed from the CPU time of either half, so that a busy machine does not affect it.
  *
  * One line a file, tab-separated: file, events, ns an event, events/s, MB/s, peak of the reader's own
  * memory and the largest generation, both in MB. CPU time of this process, best of ROUNDS. */
@@ -36,9 +36,9 @@ enum what { WHOLE, ANALYSES, SPANS, STATES, AHEAD };
 struct bench {
   uint64_t events;
   int64_t took_ns;
-  struct to_analyses *analyses; /* neither: count only */
+  struct to_analyses *analyses; /* both NULL: count only */
   struct to_spans *spans;
-  uint64_t spans_ns; /* what they lasted, so that each is looked at */
+  uint64_t spans_ns; /* sum of their lengths, so that each span is read */
 };
 
 static int64_t cpu_ns(void) {
@@ -80,8 +80,8 @@ static tb_rc make_spans(struct bench *bench, enum what what, struct tb_mem *mem)
   return to_spans_new(mem, &config, (struct to_span_sink){ bench, count_spans }, &bench->spans);
 }
 
-/* When either core is done with what it does, each starting at 0. A generation is prepared in one of two places,
- * which must be free: ordered is that of the last but one. */
+/* Times at which either core is done with its work, each starting at 0. A generation is prepared in one of two places,
+ * which must be free: the last but one must be ordered. */
 struct cores {
   int64_t prepared, ordered[2];
 };
@@ -164,7 +164,7 @@ static tb_rc run_once(const struct file *file, enum what what, struct bench *ben
   return rc;
 }
 
-/* Bytes of its batches, their headers included. */
+/* Returns the bytes of the largest generation's batches, their headers included. */
 static uint64_t largest_generation(const struct file *file) {
   uint64_t gen = 0, bytes = 0, largest = 0;
   struct tw_split split;

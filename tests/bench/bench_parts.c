@@ -7,8 +7,8 @@
  *     copy     one copy, into memory that is not in the caches
  *     write    to a file twice, log and segment: pwrite() into the page cache, and sync
  *
- * bench_parts TRACE FOLDER: a line "name ms_per_mb" each, the best of ROUNDS, CPU time of the process (of what the kernel
- * does to write the pages back it has no part). Order and analyses are bench_analyses' to measure. */
+ * bench_parts TRACE FOLDER: prints a line "name ms_per_mb" for each, the best of ROUNDS, CPU time of the process
+ * (without the kernel's work to write the pages back). Ordering and analyses are measured by bench_analyses. */
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdint.h>

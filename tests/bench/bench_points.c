@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_points: what a tracepoint costs the thread that passes it.
+/* bench_points: measures the cost of a tracepoint for the thread that passes it.
  *
- * Prints, tab-separated, in ns of the thread's CPU a pass: a loop without one; with one that nobody looks at; with a probe
- * that does nothing; with the probe that records, while there is no session. Rounds of all four alternate, and of each the
- * fastest counts: these are fractions of a nanosecond, and what else the machine does only adds to them. */
+ * Prints, tab-separated, in ns of the thread's CPU a pass: a loop without a tracepoint; with one that is off; with a
+ * probe that does nothing; with the probe that records, while there is no session. Rounds of all four alternate, and
+ * the fastest of each counts: the times are fractions of a nanosecond, and other load on the machine only adds to them.
+ * */
 #include <stdio.h>
 #include <time.h>
 
@@ -26,7 +27,7 @@ static void nothing(void *self, unsigned long n, const void *what) {
   (void)self, (void)n, (void)what;
 }
 
-/* The number is needed, and memory may be anybody's, as in a program. */
+/* The loop uses the number, and may not assume anything about memory, as in a program. */
 #define LOOP(name, passes, body)                                                                   \
   static __attribute__((noinline)) double name(const void *what) {                                 \
     double began = cpu_ns();                                                                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random access into a long trace: how soon a generation in the middle of it gives its first event, by the
- * index beside the file.
+/* Random access into a long trace: measures the time to the first event of a generation in its middle, with the index
+ * beside the file.
  *
  *   bench_seek FILE   prints, tab-separated: generations, and in milliseconds of CPU, the median of ROUNDS: the first
  *                     event from opening file and index on */
@@ -73,7 +73,7 @@ static double first_event_ms(const char *path) {
   if (to_pull_new(&o.mem, NULL, TO_READER_BYTES_STAY, to_part_source(&part), &o.diag, &pull) !=
       TB_OK)
     fail("no memory");
-  for (int i = 0; i < 2; i++) /* the Sync is ours; the next one the program wrote */
+  for (int i = 0; i < 2; i++) /* the reader adds the Sync; the next event is the program's */
     if (to_pull_next(pull, &ev, &gen) != TB_OK) fail(o.diag.text);
   if (to_generation_number(gen) != o.middle->gen) fail("another generation");
   double took = cpu_ms() - start;

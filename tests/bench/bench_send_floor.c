@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_send_floor MB: what no sender over TLS 1.3 does without, in ms of CPU a MB.
+/* bench_send_floor MB: measures the steps that no sender over TLS 1.3 can do without, in ms of CPU
+ * a MB.
  *
- * Prints "COPY<TAB>ENCRYPT<TAB>SEND": a copy and a CRC32C of the bytes, as the spool takes them; AES-128-GCM
- * in records of 16 KiB; send(2) of what came out, 64 KiB a call, to a process on loopback that reads and
- * throws away. One buffer of 4 MiB over and over: the bytes do not matter to any of the three. */
+ * Prints "COPY<TAB>ENCRYPT<TAB>SEND": a copy and a CRC32C of the bytes, as for the spool; AES-128-GCM in records of 16
+ * KiB; send(2) of the result, 64 KiB a call, to a process on loopback that reads and discards. Reuses one buffer of 4
+ * MiB: the content of the bytes does not affect any of the three. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
@@ -33,7 +34,7 @@ static double cpu_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* A connected socket whose other end a child empties. */
+/* Returns a connected socket; a child reads from its other end. */
 static int connect_sink(pid_t *out_child) {
   struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
   socklen_t len = sizeof at;
@@ -67,11 +68,11 @@ static double copy_ms(unsigned char *spool, const unsigned char *pool, size_t to
     memcpy(spool + at, pool + at, PLAIN);
     crc ^= tb_crc32c(0, spool + at, PLAIN);
   }
-  spool[0] ^= (unsigned char)crc; /* the sums are used: nothing is left out */
+  spool[0] ^= (unsigned char)crc; /* the sums are used, so that the compiler keeps them */
   return cpu_ms() - began;
 }
 
-/* Records lie in `out` one behind the other, as they go on the wire. */
+/* Writes the records to `out` one after the other, as they are sent. */
 static void encrypt(EVP_CIPHER_CTX *ctx, const unsigned char *from, unsigned char *out) {
   static unsigned char nonce[12];
   int n;

@@ -138,7 +138,7 @@ static unsigned log_files(const char *dir) {
   return n;
 }
 
-/* The child: it dies once the log has released all runs. */
+/* Runs in the child, which exits once the log has released all runs. */
 _Noreturn static void write_runs(const struct tc_config *config, unsigned runs, unsigned each) {
   if (!open_store(config)) _exit(1);
   for (unsigned i = 1; i <= runs + 1; i++) {
@@ -171,7 +171,7 @@ static void leave_page_cache(const char *dir) {
   closedir(open_dir);
 }
 
-/* In a child, so that it can be killed and done again. */
+/* Runs in a child, so that it can be killed and repeated. */
 _Noreturn static void time_start(const struct tc_config *config, const char *words, unsigned runs) {
   double began = now_ms();
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_threads THREADS SECONDS [SERVER CERTS MIB]: a program of many threads that each sleep ten times a second, which is
- * twenty calls a second; without SERVER they are not traced.
+/* bench_threads THREADS SECONDS [SERVER CERTS MIB]: runs a program of many threads that each sleep ten times a second,
+ * which is twenty calls a second; without SERVER they are not traced.
  *
  * Prints, tab-separated: ms of CPU of the program a second; generations, generations lost, events dropped; bytes of the
  * trace a second; most KiB of resident memory.
  *
- * The figures begin when every thread runs, and end before the first one stops. */
+ * Measures from the time when every thread runs until the first one stops. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The critical path over 10,000 spans: goroutines in a row of requests, each of which waits for a worker that waits for a
- * system call of another.
+/* Measures the critical path over 10,000 spans: goroutines in a row of requests, each of which waits for a worker that
+ * waits for a system call of another.
  *
  *   bench_why   prints, tab-separated: spans, pieces of the path, then in milliseconds of CPU, the median of ROUNDS:
  *               timeline and path together */
@@ -38,7 +38,7 @@ static void add(struct to_timeline *t, unsigned state, uint64_t life, to_ns from
   if (to_timeline_add(t, &span, 1, 2) != TB_OK) fail("no memory");
 }
 
-/* Ten spans: 1 asks 2 and waits; 2 waits for 3, which is in a call. */
+/* Adds ten spans: 1 asks 2 and waits; 2 waits for 3, which is in a call. */
 static void add_request(struct to_timeline *t, to_ns at) {
   add(t, TO_GO_SYSCALL, 3, at, at + 700, 3);
   add(t, TO_GO_RUNNING, 3, at + 700, at + 720, 3);

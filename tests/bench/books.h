@@ -18,8 +18,8 @@ enum { BOOKS_MAX = 1 << 17 };
 
 struct book {
   char stream[40];
-  atomic_ullong produced_batches, acked_batches, lost_batches; /* when it was last looked at */
-  atomic_bool ended; /* in order, all of it acked or lost */
+  atomic_ullong produced_batches, acked_batches, lost_batches; /* at the last look */
+  atomic_bool ended; /* stopped regularly, with everything acked or lost */
 };
 
 struct books {
@@ -28,9 +28,9 @@ struct books {
 };
 
 struct books *books_new(void);
-struct book *books_open(struct books *books); /* NULL: all are taken */
+struct book *books_open(struct books *books); /* NULL: none is free */
 void book_note(struct book *book, const struct ta_forward_status *status);
-/* A line for each: STREAM ended|cut PRODUCED ACKED LOST, with tabs between. */
+/* Writes a line for each stream: STREAM ended|cut PRODUCED ACKED LOST, with tabs between. */
 bool books_write(const struct books *books, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_books.py BOOKS TRACECTL SERVER CERTS: compares what a fleet says of its streams with what the collector has.
+"""check_books.py BOOKS TRACECTL SERVER CERTS: compares a fleet's own records of its streams with what the collector has.
 
 A stream that ended: the archive has as many batches as were acked, and as many are told as lost. One that was cut off by a kill: at
 least what was acked when it was last looked at; what it wrote in its last 100 ms need not be in its spool. The collector's own

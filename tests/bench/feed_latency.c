@@ -5,8 +5,8 @@
  *   archived<TAB>N<TAB>P50<TAB>P99<TAB>MAX
  *   report<TAB>N<TAB>P50<TAB>P99<TAB>MAX
  *
- * It ends after so many generations, or after 30 s of silence; without GENERATIONS never. Collector and
- * agent must run on this machine: the clock is one. */
+ * Ends after so many generations, or after 30 s of silence; without GENERATIONS never. Collector and agent must run on
+ * this machine, to have the same clock. */
 #include <inttypes.h>
 #include <nng/nng.h>
 #include <nng/protocol/pubsub0/sub.h>
@@ -24,7 +24,7 @@ struct samples {
   size_t n;
 };
 
-/* The generation whose first report is awaited, by stream: one stream is sent at a time. */
+/* The generation whose first report is awaited, by stream: only one stream sends at a time. */
 static struct {
   uint64_t gen, end_wall_ns;
   bool reported;

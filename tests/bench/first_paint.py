@@ -15,7 +15,7 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
 class Folder:
-    """What a Browser wants of a test case."""
+    """The part of a test case that Browser uses."""
 
     def __init__(self):
         self.folder, self.processes = pathlib.Path(tempfile.mkdtemp(prefix="tc-paint-")), []

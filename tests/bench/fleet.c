@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fleet SERVER CERTS TRACE [OPTION VALUE]...: many programs that each send a generation now and then, with the real
- * agent library, as processes of many streams each.
+/* fleet SERVER CERTS TRACE [OPTION VALUE]...: runs many programs that each send a generation now and then, with the
+ * real agent library, as processes of many streams each.
  *
  *     streams N       (100) in all
  *     processes N     (4)
@@ -15,9 +15,9 @@
  *     curve_s N       (0) length of a day: at its begin all streams write, at its noon a third of them; 0: always all
  *     books FILE      what each stream wrote and was acked goes there (books.h), for check_books.py
  *
- * A stream starts at a generation of its own, since a trace may begin at any, and at a moment of its own within the
- * period. Ack times are taken of each PROBE_EVERYth stream: from the moment its generation is written until all of it is
- * acked, looked at each millisecond. Prints NAME<TAB>VALUE lines. */
+ * A stream starts at a random generation, since a trace may begin at any, and at a random moment within the period. Ack
+ * times are measured for each PROBE_EVERYth stream: from the moment its generation is written until all of it is acked,
+ * checked each millisecond. Prints NAME<TAB>VALUE lines. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -56,7 +56,7 @@ struct options {
   const char *spool, *books; /* NULL: none */
 };
 
-/* Between all processes. */
+/* Shared by all processes. */
 struct figures {
   atomic_ullong written_gens, written_bytes, skipped_gens;
   atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened, streams_left, kills,
@@ -87,9 +87,9 @@ struct stream {
   ta_forward *forward;
   struct book *book;
   unsigned number, lives;
-  size_t at, left;     /* the next generation, and so many to come */
-  uint64_t due_ns;     /* of the next one */
-  uint64_t written_ns; /* of the one whose ack is waited for; 0: none is */
+  size_t at, left;     /* the next generation; how many remain */
+  uint64_t due_ns;     /* time of the next generation */
+  uint64_t written_ns; /* time of the generation whose ack is awaited; 0: none */
   uint64_t written_bytes, probe_bytes;
 };
 
@@ -208,7 +208,7 @@ static void begin_stream(struct fleet *fleet, struct stream *stream) {
   ta_forward_write(stream->forward, trace->bytes, trace->header_bytes);
 }
 
-/* All is acked, and so is what a killed process left in the folder. */
+/* Returns whether all is acked, the data that a killed process left in the folder included. */
 static bool has_ended(ta_forward *forward, struct book *book) {
   return ta_forward_sync(forward, 0) == TA_OK && look_at(forward, book).old_streams == 0;
 }
@@ -253,7 +253,7 @@ static void replace(struct fleet *fleet, struct stream *stream) {
   begin_stream(fleet, stream);
 }
 
-/* A share of the streams is quiet around noon. */
+/* Returns whether the stream writes now; a share of the streams is quiet around noon. */
 static bool is_awake(const struct fleet *fleet, const struct stream *stream, uint64_t now) {
   uint64_t day = fleet->options.curve_s * S;
 
@@ -268,7 +268,7 @@ static void write_generation(struct fleet *fleet, struct stream *stream, uint64_
   const struct piece *piece = &fleet->trace.gens[stream->at];
 
   stream->due_ns += fleet->options.period_ms * MS;
-  if (stream->due_ns + S < now) { /* this machine is behind: what it owes is not made up for */
+  if (stream->due_ns + S < now) { /* the machine is too slow: skip what is overdue */
     atomic_fetch_add(&fleet->figures->skipped_gens, 1);
     stream->due_ns = now;
   }
@@ -329,7 +329,7 @@ static void begin_all(struct fleet *fleet) {
   qsort(fleet->streams, fleet->n, sizeof *fleet->streams, by_due);
 }
 
-/* The streams have one period, so they are due in turn. */
+/* Runs the streams in turn: they have the same period. */
 static void run_process(struct fleet *fleet) {
   uint64_t end_ns = fleet->began_ns + fleet->options.seconds * S;
   uint64_t from_ns = now_ns(), gone = 0;

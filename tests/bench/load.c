@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients of a server that answers the same request with the same number of bytes each time (HTTP, memcached, redis).
+/* Loads a server that answers the same request with the same number of bytes each time (HTTP, memcached, redis).
  *
- * load PORT CLIENTS COUNT REQUEST END: so many connections to 127.0.0.1 send REQUEST and wait for the answer, COUNT times
- * all together; \r, \n in REQUEST and END are what C means by them. The first answer ends with END, all others are as long as
- * it. Prints requests a second. */
+ * load PORT CLIENTS COUNT REQUEST END: so many connections to 127.0.0.1 send REQUEST and wait for the answer, COUNT
+ * times all together; \r, \n in REQUEST and END have their meaning in C. The first answer ends with END, all others
+ * have its length. Prints requests a second. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lttng_loop THREADS EVENTS: what an LTTng-UST event of two numbers costs the thread that passes it, on or off as the
- * session says: ns of its CPU, the mean of the threads' medians of rounds, and of their fastest. Built by
- * bench_lttng.sh where LTTng is. */
+/* lttng_loop THREADS EVENTS: measures the cost of an LTTng-UST event of two numbers for the thread that passes it, on
+ * or off as the session is set: ns of its CPU, the mean of the threads' medians of rounds, and of their fastest. Built
+ * by bench_lttng.sh if LTTng is installed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* As bench_points.c has it: the number is needed, and memory may be anybody's. */
+/* As in bench_points.c: uses the number, and may not assume anything about memory. */
 static void pass(unsigned long n) {
   for (unsigned long i = 0; i < n; i++) {
     lttng_ust_tracepoint(tracecollect_bench, two_numbers, i, (unsigned)i);
@@ -45,13 +45,13 @@ static void *work(void *self) {
   struct result *r = self;
   double ns[ROUNDS];
 
-  pass(events / 10); /* warm */
+  pass(events / 10); /* warm up */
   for (int round = 0; round < ROUNDS; round++) {
     double began = cpu_ns();
     pass(events);
     ns[round] = (cpu_ns() - began) / (double)events;
     nanosleep(&(struct timespec){ .tv_nsec = 12000000 },
-              NULL); /* so that what reads can catch up */
+              NULL); /* so that the reader can catch up */
   }
   qsort(ns, ROUNDS, sizeof *ns, by_size);
   r->median = ns[ROUNDS / 2];

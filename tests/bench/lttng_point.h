@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event of lttng_loop.c, as LTTng-UST wants it declared: this header is read more than once. */
+/* Declares the event of lttng_loop.c in the form of LTTng-UST, which includes this header more than
+ * once. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER tracecollect_bench
 #undef LTTNG_UST_TRACEPOINT_INCLUDE

@@ -3,8 +3,8 @@
  *
  *   make_trace FILE MB THREADS
  *
- * Generations of at most 20 MB. Each thread stops and starts a goroutine of its own, as fast as a trace can say it: 6
- * bytes an event. All of them do so at the same time, so that each event in order is another thread's. */
+ * Writes generations of at most 20 MB. Each thread stops and starts a goroutine of its own, as often as a trace can
+ * express: 6 bytes an event. All threads do so at the same time, so that each event in order is another thread's. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@ SETTLES_S = 8  # until what a page does once is done
 
 
 class Place:
-    """What a browser needs of a test case."""
+    """The part of a test case that a browser uses."""
 
     def __init__(self, folder):
         self.folder, self.processes = pathlib.Path(folder), []

@@ -40,7 +40,7 @@ class Redis:
         sys.exit("redis-server does not start")
 
     def cpu_ns(self):
-        """Of its first thread, which serves, and of all of them."""
+        """Returns the CPU time of the first thread, which serves, and of all threads."""
         folder = f"/proc/{self.process.pid}/task"
         threads = {name: int(open(f"{folder}/{name}/schedstat").read().split()[0]) for name in os.listdir(folder)}
         return threads[str(self.process.pid)], sum(threads.values())

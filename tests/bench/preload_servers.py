@@ -82,7 +82,8 @@ class Server:
         self.process.wait(60)
 
     def cpu_ns(self):
-        """Of all its processes that are still there, all their threads, ours among them."""
+        """Returns the CPU time of all running processes of the server, with all their threads, the
+        agent's among them."""
         processes, sum_ns = [self.process.pid], 0
         for pid in processes:
             for task in pathlib.Path(f"/proc/{pid}/task").iterdir():

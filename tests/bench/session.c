@@ -23,7 +23,7 @@ static void read_trace(struct session *s, const char *path) {
   fclose(file);
 }
 
-/* Polled: there is nothing to wait for before the first record. */
+/* Polls: before the first record there is no event to wait for. */
 static void wait_for_stream(ta_forward *f) {
   struct ta_forward_status status = { .size = sizeof status };
 

@@ -26,15 +26,16 @@ struct session {
 
 _Noreturn void session_fail(const char *what, const char *why);
 
-/* Returns once the collector has taken the stream: the handshake is paid once a program, not by the MB. */
+/* Returns once the collector has accepted the stream, so that the handshake is not measured with the data. */
 void session_open(struct session *s, const char *server, const char *certs, const char *trace);
-/* All is acked by then. */
+/* Closes the session once all is acked. */
 void session_close(struct session *s);
 
-/* The next piece as Go's runtime hands it on, lent until the next call. False: that was all. */
+/* Gets the next piece as Go's runtime hands it on, lent until the next call. Returns false at the
+ * end. */
 bool session_next(struct session *s, struct tw_item *out);
 
-/* Waits, without asking the agent to wake anybody, until no more than the bytes are unacked. */
+/* Waits until no more than so many bytes are unacked, without asking the agent for a wake-up. */
 void session_wait_for_room(struct session *s, uint64_t bytes);
 
 #endif

@@ -121,8 +121,8 @@ def bench_bash():
 
 
 def bench_fork():
-    """Of a program with 64 MiB, at both limits; of an empty one, before its stream begins, and with it: then beside a library
-    that has two threads and a TLS connection and does nothing more, since that alone is dearer than the goal."""
+    """Measures a program with 64 MiB, at both limits; an empty one, before its stream begins and after; and as a floor one
+    with a library that only has two threads and a TLS connection, since that alone costs more than the goal."""
     tests = pathlib.Path(library).parents[1] / "tests"
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 

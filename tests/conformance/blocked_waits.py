@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every wait that Go's text shows, and the reports block, sync and net beside them."""
+"""Sums every wait in Go's text output, and the reports block, sync and net for comparison."""
 import collections
 import json
 import subprocess

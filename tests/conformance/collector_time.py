@@ -54,7 +54,8 @@ class Utilization:
 
 
 class Shares:
-    """What the program has of its Ps where sweeps count as well, or each P for itself: of all curves the lowest one counts."""
+    """The program's share of its Ps over time. sweep: sweeps count as taken, too. per_proc: a curve for each P, of
+    which the lowest counts."""
 
     def __init__(self, sweep, per_proc):
         self.sweep, self.per_proc, self.curves, self.ended = sweep, per_proc, {}, []
@@ -79,7 +80,7 @@ class Shares:
         self.maxprocs = procs
 
     def met(self, as_go, exact):
-        """It has been so since the begin. Of a P alone nothing was known before."""
+        """The range has been active since the trace began. A single P had no known state before."""
         for curve, goes in zip(self.curves[0], (as_go, exact)) if not self.per_proc else []:
             for step in curve.steps if goes else []:
                 step[1] = max(0.0, step[1] - 1 / self.maxprocs)
@@ -257,7 +258,7 @@ class Expected:
             self.in_calls[proc] += self.now - self.calls.pop(proc)[1]
 
     def _move(self, proc, what, ident, old, new):
-        """Whether that gives a P to a goroutine or takes it away."""
+        """Returns whether the transition gives a P to a goroutine or takes it away."""
         if what == "ProcID":
             self._proc(ident, new)
             return False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The locks of a C program's waits, read from what Go's own tool prints: `go tool trace -d=wire` has the string of each wait and
-the batches that say which lock that is, `-d=parsed` when the wait began and ended."""
+"""The locks of a C program's waits, read from the output of Go's own tool: `go tool trace -d=wire` has the string of each wait
+and the batches that name its lock, `-d=parsed` the begin and end of the wait."""
 import ast
 import collections
 import re
@@ -32,7 +32,7 @@ def numbers(data):
 
 
 class Locks:
-    """One generation is enough here: strings are its own."""
+    """The locks of one generation, which is enough here: strings belong to a generation."""
 
     def __init__(self):
         self.blocks = collections.defaultdict(list)  # thread: the strings of its waits, in order

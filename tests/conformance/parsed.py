@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of `go tool trace -d=parsed`, event by event. Traces repeat their stacks, so the text of each is read once."""
+"""Parses the text of `go tool trace -d=parsed`, event by event. Traces repeat their stacks, so each stack's text is
+parsed once."""
 import collections
 import os
 import re
@@ -17,7 +18,8 @@ NO_STACK = Stack((), "")
 
 
 def stacks_of(text):
-    """Of the lines that follow an event's first one: the stack of a transition, and the one of who did it."""
+    """Returns the stacks in the lines after an event's first one: the transition's, and that of the goroutine
+    that caused it."""
     stacks = {"TransitionStack=": NO_STACK, "Stack=": NO_STACK}
     for part in re.split(r"^(?=TransitionStack=$|Stack=$)", text, flags=re.M):
         if frames := FRAME.findall(part):
@@ -38,6 +40,6 @@ def events(text):
 
 
 def print_of(tool, trace, mode="parsed"):
-    """What Go's tool prints of a trace, as far as it gets."""
+    """Returns the output of Go's tool for a trace, up to its first error."""
     run = subprocess.run([tool, f"-d={mode}", trace], env={**os.environ, "TZ": "UTC"}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return run.stdout.decode(errors="replace")

@@ -52,7 +52,7 @@ class User:
         self._since, self._reason, self._without_p, self._calls_on = {}, {}, set(), {}
 
     def _count(self, goroutine, time):
-        """What the goroutine did since its state was last looked at is time of all regions that are open on it."""
+        """Adds the time since the goroutine's last count to all regions that are open on it."""
         state, since = self.states.get(goroutine), self._since.get(goroutine)
         self._since[goroutine] = time
         if since is None:
@@ -111,7 +111,7 @@ class User:
 
 
 class Expected:
-    """What the parsed text says, summed in the plainest way."""
+    """Figures summed from the parsed text in the plainest way."""
 
     def __init__(self):
         self.events = self.locks = 0

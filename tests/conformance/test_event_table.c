@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A8: wire/events.def against the table of the Go that is installed here: numbers, names, arguments. Go's
- * file is read as text; without a Go, or with one before 1.26, there is nothing to compare with: in CI a failure. */
+/* A8: compares wire/events.def with the table of the installed Go: numbers, names, arguments. Go's file is read as
+ * text; the test is skipped without a Go, or with one before 1.26: in CI that is a failure. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void close_table(struct go_table *table) {
   free(table->text);
 }
 
-/* The part of Go's `specs` that tells of an event; NULL if there is none. */
+/* Returns the part of Go's `specs` for an event; NULL if there is none. */
 static char *spec_text(const struct go_table *table, const char *name) {
   char start[80];
   snprintf(start, sizeof start, "\tEv%s: {", name);
@@ -73,7 +73,7 @@ static char *spec_text(const struct go_table *table, const char *name) {
   return to == NULL ? NULL : strndup(from, (size_t)(to - from));
 }
 
-/* Our arguments as Go writes them: "dt", "g", "g_seq". */
+/* Writes our arguments in Go's form: "dt", "g", "g_seq". */
 static void arguments(const struct tw_spec *spec, char *out, size_t size) {
   int n = snprintf(out, size, "Args: ");
   const char *separator = "[]string{";

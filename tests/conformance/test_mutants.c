@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thousands of broken traces, the same each time: whatever the bytes, the reader answers, gives all
- * memory back, and what it delivered before has strictly rising times. Run under the sanitizers, too.
- * (tests/oracle compares the answers with Go's.) TT_MUTANTS sets how many. */
+/* Reads thousands of broken traces, the same each time: for any bytes the reader returns, releases all memory, and the
+ * events delivered before have strictly rising times. Run under the sanitizers, too. (tests/oracle compares the results
+ * with Go's.) TT_MUTANTS sets their number. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -87,7 +87,8 @@ struct answer {
   uint64_t hash;
 };
 
-/* The bytes lie in a block of just their size: a sanitizer sees the first byte read past it. */
+/* The block has exactly the size of the bytes: a sanitizer sees the first byte read past its
+ * end. */
 static struct answer answer(const unsigned char *mutant, size_t len, size_t chunk, unsigned flags) {
   unsigned char *bytes = malloc(len);
   struct seen seen = { INT64_MIN, 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read, write, read: every batch that a Go runtime wrote, taken apart and written anew by our writer, has
- * the same bytes; and a trace as text, read back and written again, is the same text. */
+/* Read, write, read: every batch of a Go runtime, parsed and written again by our writer, has the same bytes; and a
+ * trace as text, read back and written again, is the same text. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "wire/split.h"
 #include "wire/write.h"
 
-/* With strict_string_checks each number that is read costs a look at the whole text. */
+/* With strict_string_checks each number that is parsed costs a pass over the whole text. */
 enum { TEXT_TRACE_BYTES_MAX = TT_LESS(4 << 20, 48 << 10) };
 
 static void rewrite_table_entry(struct tw_write *w, const struct tw_raw *event, const char *path) {
@@ -37,7 +37,7 @@ static void rewrite_table_entry(struct tw_write *w, const struct tw_raw *event, 
     break;
   case TW_EV_STRINGS:
   case TW_EV_STACKS:
-  case TW_EV_CPU_SAMPLES: break; /* the writer's own to say */
+  case TW_EV_CPU_SAMPLES: break; /* the writer adds it itself */
   default: rc = tw_write_event(w, event->type, w->time + args[0], args + 1);
   }
   cr_assert_eq(rc, TB_OK, "%s: event type %u: %s", path, event->type, tb_rc_name(rc));

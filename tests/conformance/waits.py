@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits for whom, summed from the text of `go tool trace -d=parsed` in the plainest way."""
+"""Sums who waits for whom from the text of `go tool trace -d=parsed`, in the plainest way."""
 import collections
 
 import parsed
@@ -9,7 +9,7 @@ CONVOYS = {"sync", "chan send"}
 
 
 class Life:
-    """One goroutine, from its creation or from where the trace met it."""
+    """A goroutine, from its creation or its first event in the trace."""
 
     def __init__(self):
         self.entry, self.state, self.since, self.reason, self.stack = "", None, None, "", ()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, told what to do over a pair of pipes (the DevTools protocol): no driver, no
-library. What a page complains of, scripts that fail and policies that are broken included, is kept.
+"""Drives a headless Chromium over a pair of pipes (the DevTools protocol): no driver, no library.
+Complaints of a page are recorded, failed scripts and violated policies included.
 
 One browser serves all cases of a module, and one tab those that follow each other: a start of either costs more than most
 cases do. What we serve keeps nothing in a browser that could come from one case to the next; a tab that a case has not
@@ -20,7 +20,7 @@ import unittest
 from harness import BUILD, DEADLINE, die_with_parent, wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-# What it does by itself and no page asks for: pages of its own behind each window, a renderer in reserve.
+# Turns off what the browser does unasked: pages of its own behind each window, a spare renderer.
 IDLE_FEATURES = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "AiModeOmniboxEntryPoint", "PreloadTopChromeWebUI",
                  "SpareRendererForSitePerProcess", "Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-software-rasterizer", "--disable-quic", "--no-first-run", "--mute-audio",
@@ -39,7 +39,7 @@ def find():
 
 
 def for_module():
-    """What a module's setUpModule() does: its browser ends with it."""
+    """Starts a module's browser, for its setUpModule(); the browser ends with the module."""
     if find() is None:
         if os.environ.get("CI"):
             raise AssertionError("no Chromium, and CI must not go without it: tools/deps.sh browser")
@@ -150,7 +150,7 @@ class Browser:
         return answer["result"]
 
     def read(self, end):
-        """What it says next: answers, and events of the pages that are open."""
+        """Reads the browser's next message: an answer, or an event of an open page."""
         ready, _, _ = select.select([self.into], [], [], max(0, end - time.monotonic()))
         piece = os.read(self.into, 1 << 20) if ready else b""
         if not piece:
@@ -164,7 +164,7 @@ class Browser:
 
 
 class Tab:
-    """What a page is shown in: a target of the browser in a context of its own."""
+    """A tab: a target of the browser in a context of its own."""
 
     def __init__(self, browser):
         self.browser = browser
@@ -261,7 +261,7 @@ class Page:
                          **(text if kind == "keyDown" else {}))
 
     def picture(self):
-        """What is seen, as PNG."""
+        """Returns a screenshot as PNG."""
         return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])
 
     def screenshot(self, name, whole=False):

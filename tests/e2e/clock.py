@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces whose clock runs so many times as fast: what took a second then took many, as far as a reader of the trace can tell."""
+"""Makes traces whose clock runs so many times as fast: to a reader of the trace, one second looks like many."""
 import time
 
 BATCH, FREQUENCY, SYNC, CLOCK_SNAPSHOT, END_OF_GENERATION = 1, 8, 50, 51, 52

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: folders, certificates, a collector that can be killed, Go builds.
+"""Shared by the end-to-end tests: folders, certificates, a collector that can be killed, Go builds.
 
 Every case runs the real programs of one build (TC_BINARY_DIR) on loopback with ports the kernel chose.
 Nothing here sleeps for a fixed time: wait_until() polls a condition and gives up at a deadline.
@@ -64,13 +64,14 @@ def die_with_parent():
 
 
 def alone():
-    """The same, and in a process group of its own, so that what it starts can be ended with it."""
+    """Starts a program as above, in a process group of its own, so that its children can be ended
+    with it."""
     die_with_parent()
     os.setpgid(0, 0)
 
 
 def wait_until(what, condition, seconds=DEADLINE):
-    """Answers the first true value of condition(); fails after so many seconds."""
+    """Returns the first true value of condition(); fails after so many seconds."""
     end = time.monotonic() + seconds
     while True:
         began = time.monotonic()
@@ -97,7 +98,7 @@ def rfc3339(wall_ns):
 
 @functools.cache
 def shared_folder():
-    """What all cases of this run share lies here; it goes when the run ends."""
+    """Returns a folder shared by all cases of this run; deleted when the run ends."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-shared-"))
     folder.chmod(0o755)  # some cases run its programs as another user
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -177,8 +178,8 @@ class Case(unittest.TestCase):
         return self.program_of(SOURCE / "examples" / name / f"{name.replace('-', '_')}.c", name, *packages)
 
     def compiled(self, name, *command):
-        """What a compiler makes, called NAME: built by the first case that wants it, for all of this run. command: all of it
-        but its -o; its sources do not change meanwhile."""
+        """Returns the output of a compiler, called NAME: built by the first case that needs it, for all of this run.
+        command: without its -o; the sources do not change meanwhile."""
         command = tuple(map(str, command))
         if command not in self.built:
             folder = shared_folder() / f"built-{len(self.built)}"
@@ -194,7 +195,7 @@ class Case(unittest.TestCase):
                              source, *self.flags_of(*packages, "traceagent"))
 
     def flags_of(self, *packages):
-        """What a compiler is told of these packages, of this build's first."""
+        """Returns the compiler flags of these packages, this build's own first."""
         pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
         return shlex.split(self.run_program("pkg-config", "--cflags", "--libs", *packages, env=pkg_config).out)
 
@@ -206,7 +207,7 @@ class Case(unittest.TestCase):
         return plain
 
     def trace(self, name):
-        """One of our own traces, unpacked."""
+        """Returns one of our own traces, unpacked."""
         return self.unpack(SOURCE / "tests/data" / f"{name}.trace.zst")
 
     def assert_same_bytes(self, got, want):
@@ -303,7 +304,7 @@ class Collector:
         return self._reader(*args, **options)
 
     def get(self, path):
-        """What it answers to a GET over its unix socket, as text."""
+        """Returns the answer to a GET over the collector's unix socket, as text."""
         connection = UnixConnection(self.ready["sock"])
         try:
             connection.request("GET", path)
@@ -384,7 +385,7 @@ class Go:
         return done.stdout.strip()
 
     def parsed(self, case, trace):
-        """What Go's own tool prints of a trace."""
+        """Returns the output of Go's own tool for a trace."""
         return case.run_program(self.tool("trace"), "-d=parsed", trace, env=self.environment)
 
     def program(self, case, package):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Debian of its own for a test: a root made by mmdebstrap, and the same booted by systemd-nspawn. And the Debian
+"""Makes a Debian of its own for a test: a root by mmdebstrap, booted by systemd-nspawn. Also builds the Debian
 packages of this build, for all tests that install them.
 
 The root is kept in the build folder, so only the first run fetches it; each test writes to an overlay of its own. Where
@@ -19,7 +19,7 @@ import time
 
 from harness import BUILD, DEADLINE, LIBC, SANITIZE, SOURCE, die_with_parent, wait_until
 
-# What boots, what the collector and tracectl link, and what builds programs with the agent. One root for all tests.
+# Packages for booting, those that collector and tracectl link, and those for building programs with the agent. All tests share one root.
 PACKAGES = ("systemd", "dbus",
             "libcurl4", "libuv1", "libssl3", "libnng1", "libprotobuf-c1", "libsqlite3-0", "libyaml-0-2", "libhttp-parser2.9", "libxxhash0", "libzstd1",
             "zlib1g", "libjansson4", "libncursesw6",
@@ -105,7 +105,7 @@ def _make_roots(folder):
 
 @functools.cache
 def has_own_mounts():
-    """What this process mounts, only it and its children see, and it ends with them."""
+    """Gives this process a mount namespace: its mounts are visible only to it and its children, and end with it."""
     return LIBC.unshare(0x20000) == 0 and subprocess.run(["mount", "--make-rslave", "/"], capture_output=True).returncode == 0  # CLONE_NEWNS
 
 
@@ -136,7 +136,8 @@ class ControlGroups:
 
     @staticmethod
     def _mounted(line):
-        """Of the hierarchies in which systemd keeps its tree."""
+        """Returns the mounted cgroup of systemd's own tree; None if the line is about another
+        one."""
         _, controllers, path = line.split(":", 2)
         names = {"name=systemd": ("systemd",), "": ("unified", ".")}.get(controllers, ())
         places = (pathlib.Path("/sys/fs/cgroup", name, path.lstrip("/")) for name in names)
@@ -159,7 +160,7 @@ class ControlGroups:
 
     @staticmethod
     def _remove(folder):
-        """Those of the machine's services first."""
+        """Removes the cgroups below the folder, the machine's services first."""
         try:
             for path, _, _ in os.walk(folder, topdown=False):
                 os.rmdir(path)

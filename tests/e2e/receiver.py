@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP server that notes what is posted to it."""
+"""An HTTP server that records what is posted to it."""
 import http.server
 import threading
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 
 class Result(unittest.TestResult):
-    """One line a case as it ends, with the time it took."""
+    """Prints a line for each case as it ends, with the time it took."""
 
     def __init__(self, tap):
         super().__init__()

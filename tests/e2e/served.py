@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases that only read share one collector: a start, its certificates and the analysis of what is sent cost more than most questions."""
+"""Lets cases that only read share one collector: a start, its certificates and the analysis of the traces cost more than most
+queries."""
 import pathlib
 import tempfile
 

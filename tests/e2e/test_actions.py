@@ -43,7 +43,7 @@ class Actions(Case):
                                  "--server", self.collector.to, "--certs", self.certs)
 
     def fire(self, instance="one"):
-        """One firing more; answers it."""
+        """Fires once more; returns the firing."""
         before = len(self.history())
         self.collector.send(self.trace("g26-gens"), "shop", instance)
         return wait_until("it fires", lambda: (found := self.history())[before:] and found[-1])
@@ -126,7 +126,7 @@ class Actions(Case):
         left_out = "; too soon or too often, left out: webhook:hangs,webhook:chat,exec:fails,exec:later,webhook:stalls,webhook:floods"
         wait_until("the log says so", lambda: left_out in self.log("collector"))  # the history has it first
         self.assertIn("; left out: webhook:hangs, webhook:chat, exec:fails, exec:later, webhook:stalls, webhook:floods\n", self.collector.ask("trigger", "history", "slow").out)
-        # It ends at once, and does again what was under way.
+        # The service stops at once, and repeats the interrupted action at its next start.
         self.end()
         self.assertEqual(self.progress()["webhook:hangs"], "1")
         hung = len(self.receiver.of("/hangs"))
@@ -162,7 +162,7 @@ class Actions(Case):
         self.assertEqual(self.run_program(ACTIONS, "--config", self.actions_file, "--check-config").err, "")
         self.assertIn("--state DIR is required", self.run_program(ACTIONS, "--config", self.actions_file, expect=2).err)
         self.assertIn("unexpected argument 'more'\nTry 'tracecollect-actions --help'", self.run_program(ACTIONS, "--check-config", "more", expect=2).err)
-        # Only the file of rules may name them, on whatever way a rule comes.
+        # Only the rules file may name actions, however a rule is added.
         self.collect("exec page")
         said = self.collector.ask("trigger", "add", "other WHEN finding leak DO exec page", expect=2)
         self.assertIn("DO: exec is for rules of the file trigger.file", said.err)

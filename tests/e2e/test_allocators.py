@@ -85,7 +85,8 @@ class Allocators(Case):
                        "TRACEAGENT_STACKS": "16", "TRACEAGENT_DELAY_MS": "0"}
 
         def stacks():
-            """Of waits, in another run: the function that waits, and who called it."""
+            """Returns the stacks of waits, from another run: the function that waits, and its
+            caller."""
             service = f"allocates-{next(runs)}"
             self.run_program(program, env={**environment, "TRACEAGENT_SERVICE": service})
             trace = self.folder / f"{service}.trace"
@@ -95,10 +96,10 @@ class Allocators(Case):
             self.assertTrue(any(re.match(r"libstrict\.so\+|(take|free)$", caller) for _, caller in found), found)
             return found
 
-        # What functions are called is looked up beside the program, and may come too late for one that ends soon.
+        # Function names are looked up beside the program, perhaps too late for a program that ends soon.
         wait_until("the wait has its name", lambda: ("pthread_mutex_lock", "take") in stacks())
 
-    # How the real functions are found.
+    # ---- how the real functions are found
 
     def test_names_are_found_as_dlsym_finds_them(self):
         first, second = self.folder / "first.c", self.folder / "second.c"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that searches the archive, in a headless Chromium: what it lists is what `tracectl list` knows, and each file leads on."""
+"""The archive search page in a headless Chromium: it lists what `tracectl list` does, and each file has its links."""
 import urllib.request
 
 import browser

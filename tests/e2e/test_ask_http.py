@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As a new user asks over HTTP: what the guide shows works as it stands there."""
+"""First queries of a new user over HTTP: the guide's examples work as printed."""
 import collections
 import json
 import re
@@ -48,7 +48,7 @@ class Ask(Case):
         return events, lost
 
     def events_of(self, trace):
-        """The same of a file; a live stream has no Sync at its end."""
+        """Returns the same events from a file; a live stream has no Sync at its end."""
         events, generation = collections.Counter(), 0
         for line in self.tracectl("cat", "--json", trace).out.split("\n")[:-2]:
             event = json.loads(line)

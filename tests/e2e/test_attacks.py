@@ -25,7 +25,7 @@ def full(short, long):
 
 
 PACE = full(50, 100)  # generations of the other agent, one after the other
-# Of the other agent: a soak alone has the machine to itself.
+# Limits for the other agent's acks: a full run has the machine to itself.
 ACKED_P50_MS, ACKED_P99_MS = full(DEADLINE * 1000, 1000), full(DEADLINE * 1000, 3000)
 
 READING = 20  # descriptors that workers and what watches may have meanwhile

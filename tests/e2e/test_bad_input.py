@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong around a program costs it its trace and nothing else: it says what it says without us, ends with the same
-code, and the reason stands where its owner looks: for the preload library on stderr, for a program that links the agent
-in ta_strerror(), the log callback and last_error."""
+"""Faults around a program cost it its trace and nothing else: its output and exit code are the same as without the agent,
+and the reason is where its owner looks: on stderr for the preload library, in ta_strerror(), the log callback and
+last_error for a program that links the agent."""
 import contextlib
 import fcntl
 import itertools

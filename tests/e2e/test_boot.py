@@ -61,7 +61,7 @@ class Boot(Case):
                   f">/run/systemd/system/{UNIT}.d/test.conf; systemctl daemon-reload")
 
     def _logged(self, pattern):
-        """Answers the unit's newest lines. The journal writes when it can."""
+        """Returns the unit's newest log lines. The journal writes them with a delay."""
         newest = f"journalctl --no-pager -o cat -u {UNIT} -n 60"
         wait_until(f"the log says {pattern}", lambda: re.search(pattern, self._run(newest)))
         return self._run(newest)

@@ -43,7 +43,7 @@ class Containers(Case):
         self.driver = "overlay" if has_own_mounts() else "vfs"  # its mounts would outlive a test that was killed
 
     def _unmount(self):
-        """So that the folder can be removed."""
+        """Unmounts the images, so that the folder can be removed."""
         for overlay in (*self.store.glob("images/overlay/*/merged"), self.store / "images/overlay"):
             subprocess.run(["umount", "-l", overlay], capture_output=True)
 

@@ -18,7 +18,7 @@ WAKES = "kind='goroutine' AND state='runnable' AND cause='unblocked' AND by_life
 
 class Convert(Case):
     def reader(self, module):
-        """Of another project, from the packages that tools/deps.sh fetches."""
+        """Returns a reader from another project, out of the packages that tools/deps.sh fetches."""
         sys.path.append(str(SOURCE / "build/python"))
         try:
             return importlib.import_module(module)
@@ -113,7 +113,7 @@ class Perfetto(Convert):
         self.assertEqual(counted, [(row["name"], row["value"]) for row in self.rows(trace, "SELECT name, value FROM metrics")])
 
     def check_stacks(self, trace, packets):
-        """Of waits: the innermost functions, through the interned frames."""
+        """Compares the stacks of waits: the innermost functions, through the interned frames."""
         functions, frames, stacks, got = {}, {}, {}, collections.Counter()
         for packet in packets:
             functions.update((text.iid, text.str.decode()) for text in packet.interned_data.function_names)
@@ -232,7 +232,8 @@ class OtherFormats(Convert):
         self.assertEqual([post["body"] for post in receiver.of("/v1/metrics")], [(self.folder / "out.otlp-metrics").read_bytes()])
 
     def same_point(self, found, value):
-        """What kind of point it is; None: the report does not know the figure, or it is no number."""
+        """Returns the kind of point; None if the report does not have the figure, or it is not a
+        number."""
         if value is None or isinstance(value, (str, list)):
             self.assertIsNone(found)
             return None
@@ -247,7 +248,7 @@ class OtherFormats(Convert):
         return kind
 
     def test_opentelemetry_over_http(self):
-        """What a collector of OpenTelemetry would get is what the file has; it is tried again where the answer asks for that."""
+        """A collector of OpenTelemetry gets the content of the file; the request is repeated if the answer asks for that."""
         receiver = Receiver(self)
         trace = self.trace("g26-annot")
         receiver.answers["/v1/traces"] = [503]

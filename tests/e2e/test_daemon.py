@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon as its operator meets it: configuration, bad folders, drain, health and metrics."""
+"""The daemon from its operator's view: configuration, bad folders, drain, health and metrics."""
 import pathlib
 import re
 import shutil
@@ -62,7 +62,8 @@ class Daemon(Case):
 
     @suites("release", "asan")
     def test_threads_take_no_signals(self):
-        """Those that the collector starts itself: a signal must not end a sync early."""
+        """Threads that the collector starts itself block signals: a signal must not end a sync
+        early."""
         collector, seen = Collector(self), set()
         for task in pathlib.Path(f"/proc/{collector.process.pid}/task").iterdir():
             fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())

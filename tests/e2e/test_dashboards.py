@@ -33,7 +33,7 @@ class Dashboards(Scraped):
         self.assertEqual(len(DASHBOARDS), 2)
 
     def test_they_are_well_formed(self):
-        """What Grafana asks of a dashboard (schemaVersion 38): ids, places on a grid of 24 columns, sources, queries, variables."""
+        """Grafana's rules for a dashboard (schemaVersion 38): ids, places on a grid of 24 columns, sources, queries, variables."""
         for path in DASHBOARDS:
             dashboard = json.loads(path.read_text())
             self.assertEqual(dashboard["uid"], path.stem)
@@ -104,7 +104,7 @@ class Prometheus(Scraped):
             for panel in panels(json.loads(path.read_text())):
                 for target in panel["targets"]:
                     query = re.sub(r"\$(job|service|instance)", ".*", target["expr"].replace("$__rate_interval", "10s"))
-                    # Nothing commits while nothing comes.
+                    # Commits happen only while data arrives.
                     if "commits_total" in query:
                         continue
                     # A scrape that takes too long on a busy machine leaves nothing to answer with until the next.

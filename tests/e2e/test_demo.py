@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make demo` as a newcomer meets it, and the commands that it prints."""
+"""`make demo` from a newcomer's view, and the commands that it prints."""
 import os
 import re
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tracectl diff`: figures of two traces beside each other, against what `tracectl query` sums up of each, and with faults of which the truth is known."""
+"""`tracectl diff`: figures of two traces side by side, compared with the sums of `tracectl query`, and with planted faults."""
 import concurrent.futures
 import json
 import statistics

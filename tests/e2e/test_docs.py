@@ -28,7 +28,7 @@ static void serve(void) {}
 
 
 def anchors(page):
-    """Of a page's headings, as the usual Markdown renderers make them."""
+    """Returns the anchors of a page's headings, as the usual Markdown renderers make them."""
     text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
     return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in re.findall(r"^#+ (.*)$", text, re.M)}
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What C programs emit: in Go's own reader, and live to a collector and back."""
+"""The events that C programs emit: read by Go's own reader, and streamed to a collector and
+fetched."""
 import itertools
 import json
 import os
@@ -273,7 +274,7 @@ class Emit(Case):
         line = BASKET[:BASKET.index("ta_wait_begin")].count("\n") + 1
 
         def is_named():
-            """What functions are called is looked up beside the program, and may come too late for one that ends soon."""
+            """Runs the program again: names are looked up beside it, perhaps too late for a program that ends soon."""
             service = f"basket-{next(runs)}"
             self.run_program(self.folder / "basket", collector.to, self.certs, service, env={**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib")})
             text = self.same_in_go(self.fetch(collector, service))

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
   return ta_emit_stop(60000) != TA_OK;
 }
 """
-# What a generated reader finds in a trace: {header} and {body} are the experiment's.
+# Body of a generated reader; {header} and {body} are the experiment's.
 READER = """#include <stdio.h>
 #include <stdlib.h>
 #include "{header}"
@@ -179,7 +179,8 @@ class Experiments(Case):
         self.assert_same_bytes(again, full)
 
     def test_a_restarted_collector_orders_what_it_finds(self):
-        """What was not ordered before a kill is ordered after it, and not taken for broken."""
+        """Generations not ordered before a kill are ordered after it, and not reported as
+        broken."""
         collector = Collector(self)
         self.cache(collector)
         collector.kill()

@@ -73,7 +73,7 @@ class Feed(Case):
             return int(re.search(rf"^tracecollect_{name} (\d+)$", answer.read().decode(), re.M)[1])
 
     def messages(self, topic, name="subscriber"):
-        """What the Go subscriber has printed of a topic."""
+        """Returns the messages of a topic that the Go subscriber has printed."""
         lines = [line.split(" ", 1) for line in self.log(name).splitlines(keepends=True) if line.endswith("\n")]
         return [json.loads(text) for name, text in lines if name == topic]
 
@@ -143,7 +143,8 @@ class Python(Feed):
         wait_until("somebody dialled", lambda: self.subscribers_so_far(collector) > 0)
 
         def is_heard():
-            """It may have been the listener itself that dialled, to see whether it lives."""
+            """Sends again: the first connection may have been the listener's own check that it
+            works."""
             collector.send(trace, "shop")
             return self.log("subscriber").count("GENERATION_END 26..26") >= 2
         wait_until("the second run is heard", is_heard)

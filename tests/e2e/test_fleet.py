@@ -41,9 +41,9 @@ class Fleet(Case):
 
 
 class Day(Case):
-    """What an operator does with a fleet while it sends: status, page, list, fetch of any moment of any program, retention at work, and
-    two kills of the collector. TC_DAY_SECONDS and TC_DAY_STREAMS make it long: 3600 and 500 are an hour of five hundred programs.
-    TC_DAY_TRACE is what each of them sends."""
+    """An operator's day with a fleet: status, page, list, fetch of any moment of any program, retention at work, and two kills of the
+    collector. TC_DAY_SECONDS and TC_DAY_STREAMS make it longer: 3600 and 500 are an hour of five hundred programs. TC_DAY_TRACE is the
+    trace that each of them sends."""
 
     seconds, streams = int(os.environ.get("TC_DAY_SECONDS", 12 if FULL else 6)), int(os.environ.get("TC_DAY_STREAMS", 40 if FULL else 20))
 
@@ -80,7 +80,7 @@ class Day(Case):
         return answer
 
     def _look(self, collector, took):
-        """One round; answers 1 if there was something to fetch."""
+        """Does one round; returns 1 if there was something to fetch."""
         rows = [row for row in self._timed(took, "status", lambda: collector.json_lines("status")) if row["type"] == "stream"]
         with self._timed(took, "page", lambda: urllib.request.urlopen(f"http://{collector.ready['http']}/")) as page:
             self.assertIn(b"<html", page.read())

@@ -9,7 +9,7 @@ from harness import SOURCE, Case
 TREES = ("agent", "collector", "lib", "proto", "tools")
 CALLS = ("pthread_create", "tc_thread_start", "ta_spawn", "ta_spawn_detached", "uv_queue_work", "uv_thread_create")
 CALL = re.compile(rf"\b(?:{'|'.join(CALLS)})\(")
-# What these start is what their callers ask for, or the traced program's own.
+# Threads that these files start belong to their callers, or to the traced program.
 OTHERS = {"agent/host/spawn.c", "agent/preload/threads.c"}
 NOT_CODE = re.compile(r'(?s)/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"')
 
@@ -66,7 +66,7 @@ class Flows(Case):
 
     def test_hacking_names_every_file_that_an_event_of_go_stands_in(self):
         row = next(line for line in (SOURCE / "docs/HACKING.md").read_text().splitlines() if line.startswith("| event of Go |"))
-        # It changes a goroutine, it has a sequence number, and there is nothing special about it.
+        # An event that changes a goroutine, has a sequence number, and has no other special rules.
         stands_in = {str(path.relative_to(SOURCE)) for path in (SOURCE / "lib").rglob("*.*")
                      if path.suffix in (".c", ".h", ".def") and re.search(r"\b(?:TW_EV_)?GO_SWITCH_DESTROY\b", path.read_text())}
         self.assertEqual(set(re.findall(r"`(lib/[^`]+)`", row)) - {"lib/wire/spec.c"}, stands_in)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Go server streams its trace through the agent: what comes back is what it wrote."""
+"""A real Go server streams its trace through the agent: the fetched trace equals what it wrote."""
 import json
 import os
 import re
@@ -137,7 +137,7 @@ class Forward(Case):
         start, produced = resident(server.pid), self._status()["ProducedBytes"]
         wait_until("eight spools of trace are produced", lambda: self._status()["ProducedBytes"] - produced > 8 * SPOOL)
         self.assertIsNone(server.poll())
-        # One spool, and what Go's runtime keeps in its own buffers where the machine is too busy to hand them on.
+        # Counts one spool, and the buffers of Go's runtime that a busy machine has not handed on.
         self.assertLess(resident(server.pid) - start, 5 * SPOOL)
         self.assertGreater(self._status()["LostGenerations"], 0)
         server.kill()  # its Stop would wait for a collector

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that the preload library could end: each does what it does without it, and is traced or left alone with a reason."""
+"""Programs that the preload library could break: each behaves as without it, and is traced, or left alone with a reason."""
 import pathlib
 import re
 import unittest
@@ -97,7 +97,7 @@ class Harmless(PreloadCase):
         self.assertEqual(done, [*without, str(LIBRARY)])
         self.assertEqual(done[0], "1")
 
-    # What a program forbids itself.
+    # ---- restrictions that a program puts on itself
 
     def test_a_program_that_may_not_read_the_counter(self):
         collector = Collector(self)

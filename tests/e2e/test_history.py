@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports that a collector keeps: what they say, and that they stay when the traces have gone."""
+"""Reports that a collector keeps: their content, and that they outlast the traces."""
 import json
 import urllib.error
 import urllib.request

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that want everything: each takes its share and no more, and a well-behaved agent goes on."""
+"""Peers that demand everything: each gets its share and no more, and a well-behaved agent is not
+disturbed."""
 import concurrent.futures
 import os
 import pathlib
@@ -68,7 +69,7 @@ class Hostile(Case):
         self.assertEqual(collector.stop(), 0)
 
     def test_failing_handshakes_shut_their_source_out_and_nobody_else(self):
-        # One that is forgiven each second is less than even a slow machine fails.
+        # A burst that is refilled once a second is smaller than the failures of even a slow machine.
         collector = self._collector("agents.source_failures_rate=1", "agents.source_failures_burst=10")
         sender, trace = self._stream(collector)
 
@@ -117,7 +118,7 @@ class Hostile(Case):
         self.assertEqual(collector.stop(), 0)
 
     def _seconds_until_let_in(self, source):
-        """Who is turned away comes again, as agents do."""
+        """Returns the seconds until a rejected peer, which retries as agents do, is let in."""
         began = time.monotonic()
         wait_until("it is let in", lambda: self._can_shake_hands(source))
         return time.monotonic() - began

@@ -32,7 +32,7 @@ class HttpCase(Case):
 
 
 class Http(Served, HttpCase):
-    """What only reads, of one collector."""
+    """Cases that only read, over one collector."""
 
     @classmethod
     def prepare(cls, host):
@@ -68,7 +68,7 @@ class Http(Served, HttpCase):
                     [report for report in printed if report["kind"] == kind])
 
     def test_pages_and_all_that_they_load_are_served(self):
-        """What a browser would ask for, page by page; test_page.py and its like look at what it shows."""
+        """Fetches what a browser would, page by page; test_page.py and its like check what is displayed."""
         wanted, seen = ["/", "/archive", "/service/shop", f"/timeline/{'0' * 32}", f"/why/{'0' * 32}"], set()
         while wanted:
             path = wanted.pop()
@@ -195,7 +195,7 @@ class HttpAlone(HttpCase):
         self.assertNotIn("event: history", self._live())
 
     def _live(self, query="", **fields):
-        """What a reader hears until the first overview."""
+        """Returns what a reader receives until the first overview."""
         connection = http.client.HTTPConnection(self.collector.ready["http"], timeout=DEADLINE)
         connection.request("GET", f"/api/v1/live{query}", headers=fields)
         answer, heard = connection.getresponse(), ""
@@ -232,7 +232,7 @@ class Audit(Case):
         return answer.status, answer.headers["Location"]
 
     def lines(self):
-        """Of the audit: act, method, path, who, from, status."""
+        """Returns the lines of the audit: act, method, path, who, from, status."""
         return [tuple(re.search(rf'{word}="?(.+?)"?(?: |$)', line)[1] for word in ("act", "method", "path", "who", "from", "status"))
                 for line in self.log("collector").splitlines() if " audit: act=" in line]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tracectl index` and parts of a trace: what is read of a part is what stands there, and nothing else."""
+"""`tracectl index` and parts of a trace: reading a part gives the events of that part, and nothing
+else."""
 import json
 import os
 import re

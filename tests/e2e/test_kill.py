@@ -22,7 +22,7 @@ def has_live_books(collector):
 
 
 def next_question(door):
-    """Who comes to a server of HTTP, and the first line of the question."""
+    """Accepts a client of an HTTP server; returns it with the first line of its request."""
     peer, _ = door.accept()
     peer.settimeout(DEADLINE)
     head = b""

@@ -17,7 +17,7 @@ HEAP = SOURCE / "examples/heap-graph/heap_graph.c"
 SPANS = SOURCE / "examples/where-time-goes/where_time_goes.c"
 PULLING = SOURCE / "examples/thread-time/thread_time.c"
 RANGES = SOURCE / "examples/range-time/range_time.c"
-# What Go's own tool prints of ranges and Syncs; `cat -d parsed` prints the same, byte for byte.
+# Lines of Go's own tool for ranges and Syncs; `cat -d parsed` prints the same, byte for byte.
 PARSED = re.compile(r'M=.* (Sync|Range(?:Begin|Active|End)) Time=(\d+) (?:Name="([^"(]+?)(?: \(.*\))?" Scope=(\w+)(?:\((\d+)\))?)?')
 RANGE_OR_SYNC = re.compile(r" (Sync|Range(?:Begin|Active|End)) Time=")
 TIME = re.compile(r" Time=(\d+)")
@@ -33,7 +33,7 @@ class Library(Case):
         subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], check=True, capture_output=True)
 
     def _pkg_config(self, *asked):
-        """What the installed .pc file says, in a place the build did not know of."""
+        """Runs pkg-config on the installed .pc file, in a place that the build did not know."""
         folder = next(self.prefix.rglob("traceonline.pc")).parent
         return self.run_program("pkg-config", *asked, "traceonline",
                                 env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).out.strip()
@@ -57,7 +57,8 @@ class Library(Case):
         self.assertIn("channel receive", "\n".join(lines))
 
     def _waits_of(self, trace):
-        """The same from the printed trace: what lay between a goroutine's wait and its end."""
+        """Returns the waits from the printed trace: the time between the begin of a goroutine's
+        wait and its end."""
         since, waits, first = {}, [], None
         for line in self.tracectl("cat", "-d", "json", trace).out.splitlines():
             event = json.loads(line)
@@ -105,7 +106,7 @@ class Library(Case):
         text = "\n" + self.tracectl("cat", "-d", "parsed", trace).out
 
         def time_before(end):
-            """Of the last event before this place in the text."""
+            """Returns the time of the last event before this place in the text."""
             at = text.rfind("\nM=", 0, end)
             return int(TIME.search(text, at)[1]) if at >= 0 else 0
 

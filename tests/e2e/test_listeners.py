@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where one collector listens: its socket on this host, HTTP, the feed; how readers find them, and wrong ports."""
+"""The listeners of one collector: its socket on this host, HTTP, the feed; how readers find them, and wrong
+ports."""
 import os
 import re
 import shutil

@@ -21,8 +21,8 @@ class Locks(PreloadCase):
         self.runs = 0
 
         def is_named():
-            """What things are called is looked up beside the program, and may come too late for one that ends soon.
-            All is in the last generation, which waits the longest for names."""
+            """Runs the program again: names are looked up beside it, perhaps too late for one that ends soon. All
+            is in the last generation, which waits the longest for names."""
             self.runs += 1
             self.service = f"contended-{self.runs}"
             done = self.run_program(program, "300", env=self.environment(

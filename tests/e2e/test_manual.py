@@ -9,7 +9,7 @@ from harness import BUILD, DAEMON, FULL, SOURCE, Case
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 SHELLS = {"bash": "tracectl", "zsh": "_tracectl", "fish": "tracectl.fish"}
-# What an option takes, by the word that its help has for it: the first of several, or else 1.
+# Values for the options, by the word that the help has for the value: a fixed one for these, else 1.
 VALUES = {"WHERE|@FILE": "none", "HOST:PORT|@FILE": "none:1", "T": "now", "SPAN": "10s", "HEX": "0" * 32, "A..B": "1..2", "W": "10s", "K": "alert", "EXPR": "sched.p99 > +20%"}
 TABLE = {}  # what the program itself reads its options by
 OLD = {"from": "since", "to": "until", "start": "since", "end": "until", "rows": "top", "limit": "top", "format": "to"}
@@ -33,7 +33,8 @@ class Manual(Case):
         return [row for row in TABLE[verb]["options"] if row["name"] or row["letter"]]
 
     def options(self, verb):
-        """Its table's, those without a name by their letter, and the words for the values that they take."""
+        """Returns the options of the verb's table, those without a name by their letter, and the words for their
+        values."""
         return {f"--{row['name']}" if row["name"] else f"-{row['letter']}": row["arg"] for row in self.rows(verb)}
 
     def page(self, path):

@@ -28,7 +28,7 @@ def run(*command):
 
 
 def sources_that_count_rows(names):
-    """Those that read the table, or use its length or a constant that is made of it."""
+    """Returns the sources that read the table, or use its length or a constant made from it."""
     texts = {name: (SOURCE / name).read_text() for name in names if name.endswith((".c", ".h")) and not name.startswith("tests/")}
     made_of_it = rf"(?m)^ *(\w+) = .*\b{COUNT}\b.*$"
     words = {COUNT}.union(*(re.findall(made_of_it, text) for text in texts.values()))

@@ -76,7 +76,7 @@ class Nginx(Case):
         return int(status), json.loads(text) if text else None
 
     def background(self, name, path):
-        """What curl hears meanwhile."""
+        """Runs curl in the background; its output is read later."""
         with open(self.folder / f"{name}.out", "wb") as out:
             self.spawn(name, *self.command(path, "-N"), stdout=out)
         return lambda: (self.folder / f"{name}.out").read_text()

@@ -14,7 +14,7 @@ VALUES = {"service": "shop", "window": "1m", "format": "json", "goroutines": "1"
 
 
 def faults(value, schema, schemas, at="$"):
-    """What of value its schema does not say; of the schemas' words those that ours use."""
+    """Returns the faults of a value against its schema; knows the schema words that ours use."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rsplit("/", 1)[1]]
     types = schema.get("type")

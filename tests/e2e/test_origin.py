@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a page elsewhere can make a real browser do to a collector of its user: nothing.
+"""A page from elsewhere cannot make a real browser do anything to the collector of its user.
 
 The collector is reached at its loopback port, which only reads, and through a forwarder to its unix socket, as somebody may set up who should not: there
 everything is answered, so that only what a browser says about a page stands in the page's way. And over TLS, by a browser that shows its user's
@@ -212,7 +212,8 @@ class Origin(OriginCase):
         self.assertRegex(done[-1], r'act=rules method=DELETE path="/api/v1/triggers/slow" who="uid:\d+" from=socket status=200 what="slow"')
 
 
-# What a reader's certificate may change, and what it has begun; each with the certificate, in each way that needs no leave, and in the one that does.
+# Tries what a reader's certificate may change, and jobs that it has begun: with the certificate, in each way that a browser allows without
+# asking, and in the one that it asks for.
 ATTACKS_WITH_CERTIFICATE = """(async (base, lease, job) => {
   const how = (type) => ({method: 'POST', mode: 'no-cors', credentials: 'include', body: new Blob(['{}'], {type})});
   const asked = {credentials: 'include', headers: {'Content-Type': 'application/json'}}, read = {credentials: 'include'};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tracectl convert --otlp` to a real OpenTelemetry Collector: what it passes on is what the file has.
+"""`tracectl convert --otlp` to a real OpenTelemetry Collector, which passes on the content of the file.
 
 The Collector is an engine (tools/engines.sh). Without it test_convert.py posts to a receiver of our own.
 """

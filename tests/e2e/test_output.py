@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the output goes: a full disk is told and fails, a reader that has seen enough is no fault."""
+"""Writing the output: a full disk is reported and fails; a reader that closes early is not an
+error."""
 import os
 import pathlib
 import re
@@ -52,7 +53,7 @@ class Output(Case):
 
 
 class Terminal(Case):
-    """What a terminal would obey never gets to one, whatever the traced program calls its functions."""
+    """Control sequences never get to a terminal, whatever the traced program calls its functions."""
 
     def on_terminal(self, *command):
         master, slave = os.openpty()

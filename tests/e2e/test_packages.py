@@ -252,7 +252,7 @@ class Packages(Case):
         return [number for line in map(json.loads, lines) for number in range(line["first_gen"], line["last_gen"] + 1)]
 
     def _as_newer(self, package, folder):
-        """The same package with the next release's number."""
+        """Rebuilds the package with the next release's number."""
         tree = self.folder / package.stem
         self.run_program("dpkg-deb", "-R", package, tree)
         control = tree / "DEBIAN/control"

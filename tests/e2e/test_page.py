@@ -11,7 +11,8 @@ import browser
 from harness import BUILD, DEADLINE, FULL, Case, Collector, wait_until
 from served import Served
 
-# What the browser notes of the first question about a stream of which no generation is in order yet; the page says so.
+# The browser logs this for the first request about a stream that has no ordered generation yet; the page shows it,
+# too.
 TOO_EARLY = re.compile(r"network: .* 404 .*/api/v1/report/\w+\?.*\bstream=[0-9a-f]{32}$")
 READY = "document.querySelectorAll('#stream-rows tbody tr').length"
 
@@ -94,7 +95,7 @@ class PageCase(Case):
 
 
 class PageOfTwo(Served, PageCase):
-    """Of one collector with two streams, which stays as it is."""
+    """A page over one collector with two streams, which does not change."""
 
     @classmethod
     def prepare(cls, host):
@@ -441,7 +442,8 @@ class Page(PageCase):
         text = page.ask("document.querySelector('#blocked').textContent")
         self.assertIn(call["stack"][0]["function"], text)
         self.assertIn(f"goroutine {call['goroutine']}", text)
-        # Nothing more comes, as from a flight recorder after its snap: what was blocked then is not blocked "now". For the page a minute goes by.
+        # No more data comes, as from a flight recorder after its snap: goroutines that were blocked then are not blocked "now". The page's
+        # clock is moved on by a minute.
         page.ask("(() => { const parse = JSON.parse; JSON.parse = (text) => { const said = parse(text);"
                  " if (said.streams && said.wall_ns) said.wall_ns += 60e9; return said; }; })()")
         wait_until("the calls say of when they are", lambda: page.ask(
@@ -529,7 +531,7 @@ class Page(PageCase):
         self.quiet(page)
 
     def test_a_long_table_is_cut_and_keeps_its_rows(self):
-        """Of many streams the table has 50 rows, or all of them; rows that come, go and change places are in order, and stay what they were."""
+        """With many streams the table has 50 rows, or all; rows that are added, removed or moved are in order, and keep their identity."""
         page = self.page()
         wait_until("an overview came", lambda: page.ask("document.getElementById('health')?.textContent") == "healthy")
         page.ask("Object.defineProperty(document, 'hidden', { value: true })")  # the page itself shows nothing more
@@ -579,7 +581,7 @@ class Page(PageCase):
         program, verb, segment, option, file = line.split(" ")
         self.assertEqual((program, verb, option), ("tracectl", "fetch", "-o"))
         self.collector.ask(verb, segment, option, self.folder / file, "--no-progress")
-        # It answers for a second and a half.
+        # The button shows its answer for a second and a half.
         page.ask("(() => { const b = document.querySelector('#segment-rows .copy'); window.answers = [];"
                  " new MutationObserver(() => window.answers.push(b.textContent)).observe(b, { childList: true, characterData: true, subtree: true }); b.click(); })()")
         answers = wait_until("the button answers", lambda: page.ask("window.answers"))

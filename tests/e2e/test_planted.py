@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of which the truth is known (tests/workload/planted): the report that is made for one names it, with the right functions."""
+"""Planted faults (tests/workload/planted): the report for each fault names it, with the right functions."""
 import json
 import re
 import signal
@@ -139,7 +139,8 @@ class Listener:
     """Beside a case: what `tracectl tail` says of generations and alerts."""
 
     def generation_of(self, generations, time):
-        """Of a moment on the trace clock; ends: first and last event by generation."""
+        """Returns the generation at a moment of the trace clock; ends: first and last event by
+        generation."""
         return max(gen for gen, (first, _) in generations.items() if first <= time)
 
     def expect_stall(self, heard, words, function=None):
@@ -154,7 +155,7 @@ class Listener:
         with open(self.folder / f"{name}.out", "wb") as out:
             self.tail = self.spawn(f"tail-{name}", TRACECTL, "tail", "--server", self.collector.to, "--certs", self.certs, "--json",
                                    "--kind", "alert", "--kind", "generation", stdout=out)
-        # Who waits too long for an answer dials again, and was counted: it is there once it hears something.
+        # A client that waits too long for an answer reconnects, and was counted before: it is ready once it receives something.
         wait_until("tail hears", lambda: self.collector.send(self.trace("g26-labels"), "sign", "of-life") and self.heard(name, "of-life")[0])
 
     def end(self, name, is_over, instance="one"):
@@ -168,7 +169,8 @@ class Listener:
         self.assertEqual(self.collector.stop(), 0)
 
     def heard(self, name, instance="one"):
-        """Of one instance: generations with the times of their first and last event, and alerts."""
+        """Returns what was heard of one instance: generations with the times of their first and last
+        event, and alerts."""
         lines = [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
         lines = [line for line in lines if line["instance"] == instance]
         ends = [line["message"] for line in lines if line["record"] == "generation" and line["message"]["state"] == 2]
@@ -220,7 +222,7 @@ class HeardAtOnce(Listener):
 
 
 class Alerts(HeardAtOnce, PlantedCase):
-    """The same faults, met by a collector: an alert names each of them as soon as its definition is met."""
+    """The same faults, seen by a collector: an alert names each as soon as its definition is met."""
 
     def plant(self):
         faults = [fault for fault in FAULTS if fault not in ("slow", "misnested")]

@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
 }
 """
 
-# One kind of fault a line; each is told with its place.
+# Faults, one kind a line; each is reported with its place.
 FAULTS = [
     ("jobStart(int n)", '"Start" is kept for scheduling'),
     ("job_unblock(int n)", '"unblock" is kept for scheduling'),
@@ -117,7 +117,7 @@ class Points(Case):
                 self.assertRegex(samples[name], r"(?s)^.*? 1 +" + re.escape(name) + r"\n.*(say_hello|libhello\.so\+0x[0-9a-f]+)\n.*(main|listener\+0x[0-9a-f]+)\n")  # a busy agent may name the places alone
 
     def read_typed(self):
-        """What a reader finds that is made of the spec that gen made."""
+        """Returns the output of a reader built on the spec that gen made."""
         self.tracectl("tracepoints", "experiment", "hello.trace.spec", cwd=self.folder)
         (self.folder / "reads.c").write_text(READER.format(header="hello.reader.h", body="""
             struct hello_trace_hello_end end;
@@ -245,7 +245,7 @@ class Points(Case):
                                    env=go.environment).out
             self.assertRegex(top, r"(?m)^ +3 +100% +100% +3 +100% +till\.refused$")
             self.assertRegex(top, r"(?m)^ +0 .* visit$")
-        # The same of the events that the collector has.
+        # Runs the same on the events that the collector has.
         collector.ask("query", "--service", "shop", "--all", "--saved", "tracepoints", "--pprof", self.folder / "stored.pb.gz", "--no-progress")
         if go is not None:
             top = self.run_program(go.tool("pprof"), "-top", self.folder / "stored.pb.gz", env=go.environment).out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that nobody changed, traced by the preload library: what they do is told, and they do it as ever.
+"""Unmodified programs, traced by the preload library: their behaviour is traced, and does not change.
 
 TC_FULL=1: redis is traced for ten minutes, and all of that must read well.
 """
@@ -143,7 +143,7 @@ class Preload(PreloadCase):
         return collector
 
     def streams(self, collector, count=0):
-        """Those that there are, as soon as there are so many: a stream's row comes with the bundle after it attached."""
+        """Returns the streams once there are so many: a stream's row is written with the bundle after it attached."""
         def rows():
             return [row for row in collector.json_lines("status") if row["type"] == "stream"]
 
@@ -217,7 +217,7 @@ class Preload(PreloadCase):
         self.assertLess(max(bytes_), 66 << 20)
         self.assertLess(bytes_[-1], 1 << 20)
 
-    # What functions are called is looked up beside the program, and may come too late for one that ends soon.
+    # Function names are looked up beside the program, perhaps too late for a program that ends soon.
 
     def busy(self, collector, program, n, **more):
         self.run_program(program, env=self.environment(collector.to, TRACEAGENT_SERVICE=f"busy-{n}", **more))
@@ -320,7 +320,7 @@ class Preload(PreloadCase):
     # Programs that are over in a moment.
 
     def listener(self):
-        """One that the kernel answers for, and nothing else; its address, and a call that says how often it was called."""
+        """Returns the address of a listener whose connections only the kernel accepts, and a call that counts them."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=16)
         listener.setblocking(False)
         self.addCleanup(listener.close)
@@ -367,7 +367,7 @@ class Preload(PreloadCase):
         self.assertEqual(self.reasons(self.read(collector, "unchanged")), {"sleep": 2})
 
     def test_a_program_with_openssl_of_its_own_ends_in_peace(self):
-        """Its clean-up at exit would take the library from under the agent's threads."""
+        """OpenSSL's clean-up at exit would free the library under the agent's threads."""
         collector = Collector(self)
         text = """#include <dlfcn.h>
             #include <openssl/crypto.h>
@@ -440,7 +440,7 @@ class Preload(PreloadCase):
             self.run_program("/bin/true", env=environment)
         self.assertEqual(len(list(spool.iterdir())), 24)  # half of four times three quarters of 2 MiB, by 128 KiB
 
-    # What it does when it cannot trace.
+    # ---- behaviour when it cannot trace
 
     def test_what_is_wrong_with_the_environment_is_said_once_and_the_program_runs(self):
         program = self.unchanged()
@@ -544,7 +544,7 @@ class Memory(PreloadCase):
     """F10, F20, E15: malloc() and free() as the events of Go's AllocFree experiment."""
 
     def live(self, collector, service):
-        """What examples/live-heap makes of the trace: its figures, and each object that is live at the end."""
+        """Returns the output of examples/live-heap for the trace: its figures, and each object that is live at the end."""
         text = self.read(collector, service)
         program = self.compiled("live-heap", "cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", LIVE_HEAP, *self.flags_of("traceonline"))
         said = self.run_program(program, "-a", self.folder / f"{service}.trace").out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages as programs in other languages take them: installed, in a package that collides with nobody's."""
+"""The messages as used by programs in other languages: installed, in a package whose name does not collide."""
 import os
 import re
 import sys

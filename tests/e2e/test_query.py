@@ -13,8 +13,8 @@ class Query(Case):
         return [json.loads(line) for line in self.tracectl("query", "--json", trace, sql, *more, **options).out.splitlines()]
 
     def states(self, trace, unseen_too=False):
-        """Of goroutines, from the printed events: (goroutine, state, from, until, ended by) in the order of their ends; unseen_too:
-        those whose begin the trace does not show, too."""
+        """Returns the states of goroutines from the printed events: (goroutine, state, from, until, ended by) in the order of their
+        ends; unseen_too: include those whose begin is not in the trace."""
         since, spans = {}, []
         for line in self.tracectl("cat", "-d", "json", trace).out.splitlines():
             event = json.loads(line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that may not enter: refused by name on both sides, and nobody else notices."""
+"""Peers that may not connect: refused with a reason on both sides, without effect on others."""
 import os
 import shutil
 import socket
@@ -18,7 +18,7 @@ class Refusals(Case):
         self.address = (host, int(port))
 
     def _answer(self, name="agent", alpn=ALPN, version=ssl.TLSVersion.TLSv1_3):
-        """What a client sees that shakes hands with this certificate (None: without one) and reads."""
+        """Returns what a client reads after a handshake with this certificate (None: without one)."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(self.certs / "ca.pem")
         context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGHUP: a new configuration and new certificates come into use together, or nothing changes."""
+"""SIGHUP: a new configuration and new certificates take effect together, or nothing changes."""
 import json
 import shutil
 import signal

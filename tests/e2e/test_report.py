@@ -58,7 +58,7 @@ class Report(Case):
         self.assertEqual(collector.stop(), 0)
 
     def _expect_metric(self, collector, rows):
-        """One counter a reason, of block alone."""
+        """Expects one counter for each reason; only the report block has them."""
         with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
             text = answer.read().decode()
         self.assertIn("# TYPE trace_block_seconds_total counter\n", text)
@@ -190,7 +190,7 @@ class Verb(Case):
         self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_goroutine"])])
 
     def test_it_is_the_same_each_time(self):
-        """Also the order of rows that have the same figures: types of tasks that have not ended."""
+        """The order of rows with equal figures is the same, too: types of tasks that have not ended."""
         trace = self.trace("g26-gens")
         second = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()][1]
         few = self.folder / "few"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Revocation: who is in is out within 5 s, who knocks is refused, and nobody else notices."""
+"""Revocation: a connected peer is closed within 5 s, a new connection is refused, and others are
+not affected."""
 import http.client
 import os
 import shutil
@@ -25,7 +26,7 @@ class Revoke(Case):
         raise AssertionError(f"no metric {name}")
 
     def issue(self, role, name, *options):
-        """One more certificate, as a folder that --certs takes."""
+        """Issues another certificate, as a folder for --certs."""
         self.tracectl("certs", role, self.certs, name, *options)
         return self.folder_of(role, name)
 
@@ -80,7 +81,7 @@ class Revoke(Case):
         self.assertIn("revoked", self.log("bad"))
         self.assertIn('identity="tracecollect:agent/bad": refused: certificate revoked', self.log("collector"))
 
-        # And stays out.
+        # The peer stays locked out.
         again = collector.case.tracectl("send", trace, "--to", collector.to, "--certs", bad, "--service", "again", "--instance", "one",
                                         "--no-progress", expect=1)
         self.assertIn("revoked", again.err)

@@ -17,7 +17,8 @@ THREADS = ("tc-loop-0", "tc-loop-1", "tc-commit", "tc-sealer", "tc-feed", "tc-le
 
 
 class Halted:
-    """One thread of a process, stopped while the others go on (a signal would stop them all)."""
+    """A single thread of a process, stopped while the others go on (a signal would stop them
+    all)."""
 
     def __init__(self, process, name):
         tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a service in a headless Chromium: figures now and as they were, any moment's tables, and what it says where there is nothing."""
+"""The page of a service in a headless Chromium: current and past figures, tables at any moment, and its text when there is no data."""
 import json
 
 import browser

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flight recorders: nothing leaves them before somebody asks; then whole traces do, and the books agree."""
+"""Flight recorders: nothing is sent before a snap; then whole traces are, and the accounts agree."""
 import os
 import re
 import signal
@@ -35,7 +35,7 @@ class Snap(Case):
                    lambda: self.tells(r"sent (\d+)") >= sent and self.tells(r"keeps (\d+)") >= generations)
 
     def wait_live(self):
-        """One more agent than before can be asked."""
+        """Waits until one more agent can be asked."""
         self.agents += 1
         wait_until("it is connected", lambda: self.log("collector").count("attached after record") >= self.agents)
 

@@ -9,7 +9,7 @@ import unittest
 from harness import DEADLINE, SANITIZE, SOURCE, Case, Collector, wait_until
 
 HEADING = "### System calls"
-# Of a thread that libc begins and ends, and of the test's program itself.
+# Calls of a thread that libc begins and ends, and of the test's program itself.
 PROGRAMS = {"poll", "ppoll", "prctl", "set_robust_list", "rseq", "exit", "exit_group", "write", "newfstatat", "fstat"}
 
 

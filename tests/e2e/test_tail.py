@@ -22,8 +22,8 @@ def plain(event):
 
 
 def place(event):
-    """What an event is, even where its generation was ordered without the one before it: what ran on a thread is
-    then known later, and a time may be a little earlier."""
+    """Identifies an event, even if its generation was ordered without the one before: the goroutine and P of a
+    thread are then known later, and a time may be a little earlier."""
     return event["generation"], event["position"], event["event"], event["m"]
 
 
@@ -155,7 +155,7 @@ class Tail(Case):
                  [e for e in every if "Syscall" in e["event"] and e.get("duration_ns", 0) >= 10000])):
             self.assertGreater(len(want), 0, args)
             self.assert_same(ask(len(want), *args), want, args)
-        # The same, selected by the collector as it orders.
+        # The same selection, made by the collector as it orders.
         blocks = [e for e in every if e["event"] == "GoBlock" and e.get("duration_ns", 0) >= 20000]
         live = self.tail(collector, "live/", "--json", "--kind", "GoBlock", "--min-duration", "20us", "-n", len(blocks))
         self.wait_leases(collector)
@@ -265,8 +265,8 @@ class Tail(Case):
         self.assertLessEqual(self.metric(collector, "lease_bytes"), 3 << 20)
         slow.send_signal(signal.SIGCONT)
         strict.send_signal(signal.SIGCONT)
-        # Who has slept past the deadline of its question, 10 s and more, takes the lease anew, and fills the gap from the archive. It may
-        # have to wait for a core, too.
+        # A client that sleeps past the deadline of its request, 10 s and more, takes the lease again, and fills the gap from the archive.
+        # It may have to wait for a core, too.
         may_fill_the_gap = time.monotonic() - asleep > 5
 
         def all_told():
@@ -313,7 +313,8 @@ class Tail(Case):
             wait_until("a subscriber", lambda: self.metric(collector, "feed_subscribers") >= 1)
 
             def is_heard():
-                """It may have been the listener itself that dialled, to see whether it lives."""
+                """Sends again: the first connection may have been the listener's own check that it
+                works."""
                 collector.send(trace, service)
                 return any(line["service"] == service for line in self.lines())
             wait_until("its generations", is_heard)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timelines over HTTP: what a picture shows is what `tracectl query` says of the same trace, cell by cell; a moment has the query's stacks."""
+"""Timelines over HTTP: the picture equals `tracectl query` of the same trace, cell by cell; a moment has the query's stacks."""
 import http.client
 import json
 import random
@@ -157,7 +157,7 @@ class Timeline(Served, TimelineCase):
                 self.assertEqual(on_proc["goroutine"], moment["goroutine"])
 
     def test_a_state_has_every_goroutine_of_tracectl_state(self):
-        """Of a moment in a generation that others come before: tracectl reads those, too, and so knows more begins, reasons and stacks."""
+        """The moment is in a generation after others: tracectl reads those, too, and so knows more begins, reasons and stacks."""
         chance = random.Random(7)
         reasons, with_stack = {}, 0
         for gen in chance.sample(self.query("SELECT gen, from_ns, until_ns FROM generations WHERE gen>2"), 8):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline in a headless Chromium: what it draws is what `tracectl query` says, a click explains, it fits all screens and keeps up with a hand."""
+"""The timeline in a headless Chromium: it draws what `tracectl query` prints, a click explains, it fits all screens and follows fast
+dragging."""
 import json
 import re
 
@@ -48,7 +49,7 @@ class TimelinePageCase(TimelineCase):
         return page.ask("[...document.querySelectorAll('#labels li')].map((li) => [li.textContent, li.getBoundingClientRect().top])")
 
     def place(self, page, wall_ns, title):
-        """Where on the screen a row has a moment of the trace."""
+        """Returns the place on the screen of a moment of the trace, in a row."""
         tops = [top for text, top in self.labels(page) if text == title]
         self.assertEqual(len(tops), 1, title)
         begin, end = (int(page.ask(f"new URLSearchParams(location.search).get('{name}')")) for name in ("from", "to"))
@@ -276,7 +277,7 @@ class TimelinePage(Served, TimelinePageCase):
 
 
 class TimelinePageAlone(TimelinePageCase):
-    """Those that send more to the collector."""
+    """Cases that send more traces to the collector."""
 
     def setUp(self):
         super().setUp()
@@ -295,7 +296,7 @@ class TimelinePageAlone(TimelinePageCase):
         self.assertIn(f"beside={other}", page.ask("location.search"))
         page.ask("document.getElementById('rows').scrollTop = 1e6")
         wait_until("its lanes are shown", lambda: page.draw() and any(text == "till / two ✕" for text, _ in self.labels(page)))
-        # It is the same trace: what its P did then is what the first one's did.
+        # The second trace is the same: its P did what the first one's did.
         at = self.begin + (self.end - self.begin) // 3
         below = [top for text, top in self.labels(page) if text == "P 0"][-1]
         left, right = page.ask("(() => { const b = document.getElementById('rows'); return [b.getBoundingClientRect().left + 220, b.getBoundingClientRect().left + b.clientWidth]; })()")

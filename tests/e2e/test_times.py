@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which time is meant: list, fetch, tail and the page go by the clock of the traced host, also long after it."""
+"""Meaning of times: list, fetch, tail and the page use the clock of the traced host, also long afterwards."""
 import datetime
 import json
 import time
@@ -46,7 +46,7 @@ class Times(Case):
             self.assertGreater(segment["first_arrival_ns"] - segment["last_wall_ns"], DAY)
         self.assertNotIn("~", self.collector.ask("list").out)
 
-        # Nothing was traced in the last hour, and nothing is chosen of it.
+        # No program was traced in the last hour, so nothing is selected.
         self.assertEqual(self.list("--since", "-1h"), [])
         self.assertIn("nothing in the archive matches",
                       self.collector.ask("fetch", "--since", "-1h", "-o", self.folder / "none", expect=1).err)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of triggers: they fire where the reports say so, while a trace comes and afterwards alike; they are kept, refused, taken back, and have
-flight recorders send what they keep."""
+"""Rules of triggers: they fire when the reports match, live and afterwards alike; they are stored, refused, deleted, and make flight
+recorders send what they hold."""
 import json
 import operator
 import signal
@@ -38,7 +38,8 @@ class Trigger(Listener, Case):
         return fires
 
     def figures_after_each(self, collector):
-        """What the reports of the rules' kinds say of the last 10 s after each generation."""
+        """Returns the reports' figures over the last 10 s, after each generation, for the kinds
+        that the rules use."""
         reports = {}
         for gen in range(1, GENERATIONS + 1):
             part = self.folder / "part.trace"
@@ -172,7 +173,7 @@ class Trigger(Listener, Case):
         self.assertEqual(collector.stop(), 0)
         said = self.run_program(DAEMON, "--check-config", "--set", f"trigger.file={rules}", expect=1)
         self.assertIn('no finding "leek"', said.err)
-        # Of a version that had no rules that are built in.
+        # Rules saved by a version without built-in rules.
         rules.write_text("# one\n" + rule("a", "finding leak") + "\n" + rule("alert.slow", "finding leak") + "\n")
         for args in (("--check-config",), ()):
             said = self.run_program(DAEMON, *args, "--set", f"state={collector.state}", "--set", f"trigger.file={rules}", expect=1)
@@ -180,7 +181,7 @@ class Trigger(Listener, Case):
 
     @suites("release", "asan")
     def test_a_threshold_is_a_rule_that_is_built_in(self):
-        """Nobody listens to the feed: its firings are in the history all the same, over a restart, and fetch finds their generation."""
+        """The feed has no subscriber: the firings are in the history all the same, over a restart, and fetch finds their generation."""
         collector = Collector(self, "alert.stw=1us", "alert.every=0s")
         collector.send(self.trace("g26-gens"), "shop")
         rows = wait_until("it has fired", lambda: collector.json_lines("trigger", "history", "alert.stw"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""E18: with tracetyped.h a handle is a type, and nothing else compiles in its place."""
+"""E18: with tracetyped.h each handle has its own type, and nothing else compiles in its place."""
 import os
 import pathlib
 import re
@@ -51,7 +51,7 @@ int main(void) {
   return sizeof event != 1;
 }
 """
-# What does not fit: a text, a number, another handle.
+# Values that do not fit: a text, a number, another handle.
 FAULTS = [
     'ta_region_begin("serve", TA_NO_TASK);', "ta_region_begin(17, task);", "ta_region_begin(name, 0);", "ta_region_begin(task, task);",
     "ta_region_begin(name, fiber);", 'ta_thread_attach("worker");', "ta_wait_begin(1);", "ta_wait_begin_for(1, &sequence);", "ta_fiber_create(fiber, 0);",
@@ -117,7 +117,7 @@ class Typed(Case):
         self.assertEqual(missing, [])
 
     def test_a_raw_number_compiles_without_the_header(self):
-        """So it is the types that the others stumble over."""
+        """Shows that the types make the other cases fail."""
         path = self.folder / "raw.c"
         path.write_text("#include <traceagent.h>\nvoid fits(void) { ta_region_begin(17, 0); }\n")
         self.compile(("cc", "-std=gnu11"), path, 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make install` gives systemd: complete, accepted by its own checks, and locked down."""
+"""Files that `make install` installs for systemd: complete, accepted by systemd's own checks, and
+locked down."""
 import re
 import shutil
 

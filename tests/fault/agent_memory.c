@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 10, the agent's side: its allocations fail one at a time, then all from one on; and OpenSSL's inside it.
+/* Row 10, the agent's side: the agent's allocations fail one at a time, then all from one on; and so do those of
+ * OpenSSL inside it.
  *
  *     agent_memory own|tls
  *
- * One session after another with a scripted collector: a stream with a spool on disk is opened, a trace is written, there
- * is a sync, the stream is closed. In each the n-th allocation on the agent's threads or in its calls fails, until a
- * session has no n-th: every one of its own, of OpenSSL's some and with TC_FULL=1 every 37th; once, and then for ever up
- * to the sync. The agent must answer with an error, or go on and have all acked or told as lost once there is memory again.
- * It must not crash, hang or keep memory; the last is for the sanitizer to see, and for a count of OpenSSL's blocks.
- * Then nobody listens, and the agent reads what an earlier program has left.
+ * Runs one session after another with a scripted collector: opens a stream with a spool on disk, writes a trace, syncs,
+ * closes the stream. In each session the n-th allocation on the agent's threads or in its calls fails, until a session
+ * has no n-th: every allocation of the agent's own; some of OpenSSL's, with TC_FULL=1 every 37th. It fails once, and
+ * then for ever up to the sync. The agent must return an error, or go on and have everything acked or reported as lost
+ * once there is memory again. It must not crash, hang or leak; leaks are seen by the sanitizer, and by a count of
+ * OpenSSL's blocks. At last no collector listens, and the agent reads what an earlier program has left.
  *
  * The agent's allocations are those of the objects linked into this program (ld --wrap), OpenSSL's come through
  * CRYPTO_set_mem_functions(). The collector lives in this process, too: its thread is left alone. */
@@ -186,7 +187,7 @@ static void write_trace(const struct scene *s, ta_forward *f) {
   in_call = false;
 }
 
-/* There is memory again: everything is settled, or the stream says that it is over. */
+/* Once there is memory again: all is acked or lost, or the stream reports that it has ended. */
 static void expect_an_end(ta_forward *f, long n) {
   struct ta_forward_status s = { .size = sizeof s };
 
@@ -204,7 +205,7 @@ static void expect_an_end(ta_forward *f, long n) {
   give_up("the agent hangs", n);
 }
 
-/* Answers whether there were so many allocations. */
+/* Returns whether the session had that many allocations. */
 static bool session(struct scene *s, long n, bool ever) {
   ta_forward *f = NULL;
 

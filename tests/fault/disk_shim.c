@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into a daemon under test: a disk that is slow or broken, and a wall clock that jumps, as a file says.
+/* Preloaded into a daemon under test: simulates a disk that is slow or broken, and a wall clock that jumps, controlled
+ * by a file.
  *
  * TT_SHIM names a file of little-endian numbers of 64 bits and a text, which a test may rewrite at any time:
  *
@@ -12,7 +13,8 @@
  *    56  the inode of the file that is meant; 0: any that matches
  *    64  the text: a pattern of fnmatch(3), ended by a zero
  *
- * As with a bad sector, a read that begins before the place is short, one that begins in it fails.
+ * As with a bad sector, a read that begins before the unreadable bytes is short, and a read that
+ * begins in them fails.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -78,7 +80,7 @@ ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset) {
   return syscall(SYS_pwritev, fd, iov, n, offset, 0L);
 }
 
-/* errno is changed only if it is one that cannot be read. */
+/* Changes errno only if the file is unreadable. */
 static bool is_unreadable_file(int fd) {
   char link[40], path[512];
   struct stat st;
@@ -122,7 +124,7 @@ ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags) {
   return syscall(SYS_preadv2, fd, &to, 1, at, 0L, flags);
 }
 
-/* SQLite's name for it. */
+/* The name by which SQLite calls it. */
 ssize_t pread64(int fd, void *to, size_t n, off_t at) {
   return pread(fd, to, n, at);
 }

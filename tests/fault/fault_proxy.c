@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TCP proxy that misbehaves as told.
+/* A TCP proxy that injects faults.
  *
  *     fault_proxy UPSTREAM SEED [KIND:MIN-MAX[:ARG]]...        UPSTREAM is HOST:PORT with a numeric host
  *
@@ -50,13 +50,13 @@ struct pump {
   struct link *link;
   uv_tcp_t *from, *to;
   uint64_t random;
-  uint64_t left[KINDS]; /* bytes until it strikes */
+  uint64_t left[KINDS]; /* bytes until the fault strikes */
   uint64_t dripping, resting_until_ms;
   struct chunk *head, **tail;
   size_t queued;
   unsigned writing;
   uv_timer_t timer;
-  bool ended; /* from has said its last */
+  bool ended; /* `from` has ended its side */
 };
 
 struct link {
@@ -180,11 +180,11 @@ static void deliver(struct pump *p, struct chunk *chunk) {
 }
 
 static void on_shut(uv_shutdown_t *req, int status) {
-  (void)status; /* whatever it is, the link ends when the other side has */
+  (void)status; /* ignored: the link ends when the other side has ended */
   free(req);
 }
 
-/* All that came was delivered and no more will come. */
+/* Passes the end on, once all bytes were delivered. */
 static void pass_end(struct pump *p) {
   struct pump *other = p == &p->link->up ? &p->link->down : &p->link->up;
   uv_shutdown_t *req = malloc(sizeof *req);
@@ -263,7 +263,7 @@ static void carry(struct pump *p, const char *bytes, size_t n) {
     bytes += here;
     n -= here;
     if (kind != KINDS) {
-      drain(p); /* what lies before it is on its way */
+      drain(p); /* send the bytes before the fault */
       if (!p->link->closing) strike(p, kind);
     }
   }
@@ -409,8 +409,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: fault_proxy HOST:PORT SEED [KIND:MIN-MAX[:ARG]]...\n");
     return 2;
   }
-  signal(SIGPIPE,
-         SIG_IGN); /* libuv leaves it to us: a peer that reset its end is what we are here for */
+  signal(SIGPIPE, SIG_IGN); /* libuv does not ignore it; peers reset their ends here */
   proxy.loop = uv_default_loop();
   uv_ip4_addr("127.0.0.1", 0, &address);
   uv_tcp_init(proxy.loop, &proxy.listener);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fault rows share: agents whose traces a seed gives, a proxy that misbehaves, a disk and a clock that do,
-and the oracle, which compares what agents say was acked with what the archive gives back.
+"""Shared by the fault rows: agents whose traces are made from a seed, a proxy that misbehaves, a disk and a clock
+that do, and the oracle, which compares the acks that agents report with the archive.
 """
 import errno
 import json
@@ -47,7 +47,7 @@ class Agent:
         return [json.loads(line) for line in self.out.read_bytes().split(b"\n")[:-1] if line.startswith(b"{")]
 
     def hold(self):
-        """It stops in the middle of a generation of which half is acked, and all before it."""
+        """Stops in the middle of a generation; half of it is acked, and all before it."""
         wait_until(f"{self.name} is at work", lambda: self.status.get("stream"))
         self.process.send_signal(signal.SIGUSR1)
         wait_until(f"{self.name} is in the middle of a generation", lambda: self.status["held"])

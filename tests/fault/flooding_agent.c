@@ -86,7 +86,7 @@ static int by_size(const void *x, const void *y) {
   return (*(const double *)x > *(const double *)y) - (*(const double *)x < *(const double *)y);
 }
 
-/* In whatever day's folder: it may have become the next one. */
+/* Searches all days' folders: the next day may have begun. */
 static bool is_archived(const struct tt_sender *s, const char *state, uint64_t gen) {
   char pattern[400], hex[33];
   glob_t found;

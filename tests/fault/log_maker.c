@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_maker STATE MIB: a store with so much acked in its log that no segment has yet, killed before it could say goodbye.
+/* log_maker STATE MIB: makes a store whose log has that much acked data which is in no segment yet, and kills it.
  *
- * Four streams write batches of 60 KiB into a generation that none of them ends, so all of the log is replayed by whoever
- * starts on STATE next. STATE must not exist. Prints "RECORDS BYTES": what was acked of batches. */
+ * Four streams write batches of 60 KiB into generations that do not end, so the next start on STATE replays the whole
+ * log. STATE must not exist. Prints "RECORDS BYTES", the acked batches. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void make_store(const char *state) {
   rmdir(t.dir);
   free(t.config.top_state);
   t.config.top_state = strdup(state);
-  t.config.log_file_bytes = 64 << 20; /* as it is shipped */
+  t.config.log_file_bytes = 64 << 20; /* the default */
   t.config.log_checkpoint_bytes = t.config.log_held_bytes_max = UINT64_C(64) << 30;
 }
 

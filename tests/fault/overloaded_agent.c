@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 17: a program that writes more than goes out.
+/* Row 17: a program that writes faster than its data is sent.
  *
  *     overloaded_agent ADDRESS CERTS SECONDS MB_S
  *
  * Eight threads with a stream each write generations of a seed, SECONDS times MB_S megabytes together, 16 KiB a call,
  * and no faster than that. When all is written it prints one line of JSON: how long a call took, by the wall and by the
- * thread's CPU, and how much memory came to be in use beside what was before. Then the streams are closed, and
- * another line says what became of what was written. */
+ * thread's CPU, and by how much the memory in use grew. Then the streams are closed, and another line reports what
+ * became of the data. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>

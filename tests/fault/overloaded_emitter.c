@@ -3,11 +3,10 @@
  *
  *     overloaded_emitter ADDRESS CERTS SECONDS [RECORD_MS]
  *
- * Four threads emit events of two numbers without a rest, the agent has 16 MiB. Of one in 64 events is measured how
- * long it took, the reading of the clock included. When the time is over it prints one line of JSON:
- * the events, those quantiles, the memory that came to be in use. With RECORD_MS the agent is a flight recorder, which
- * is asked for what it keeps at the end. Then the session ends, and another line says what became of what was
- * written. */
+ * Four threads emit events of two numbers without a pause, the agent has 16 MiB. One in 64 events is timed, the reading
+ * of the clock included. At the end it prints one line of JSON: the events, the quantiles of their times, the growth of
+ * memory. With RECORD_MS the agent is a flight recorder, which is asked for a snap at the end. Then the session ends,
+ * and another line reports what became of the data. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,7 +58,7 @@ static void *write_all(void *self) {
   return NULL;
 }
 
-/* Without what libraries' files have of it. */
+/* Leaves out the resident pages of library files. */
 static uint64_t resident_bytes(void) {
   unsigned long all, resident = 0, of_files = 0;
   FILE *file = fopen("/proc/self/statm", "r");
@@ -103,7 +102,8 @@ static void print_pace(uint64_t seconds, uint64_t memory) {
   fflush(stdout);
 }
 
-/* The generation that is under way ends with ta_emit_sync(), and all is acked or lost, or the wait was in vain. */
+/* Ends the current generation with ta_emit_sync(), and waits until all is acked or lost; returns an error on
+ * timeout. */
 static int end_session(void) {
   struct ta_emit_status s = { .size = sizeof s };
   struct ta_forward_status stream = { .size = sizeof stream };

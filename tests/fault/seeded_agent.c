@@ -72,7 +72,7 @@ static void report(ta_forward *f, uint64_t generations) {
   fflush(stdout);
 }
 
-/* Sleeps until the moment, with reports on the way; SIGTERM ends it. */
+/* Sleeps until the moment, with reports in between; SIGTERM ends the sleep. */
 static void rest_until(ta_forward *f, uint64_t moment_ns, uint64_t *report_ns, uint64_t gen) {
   while (!stop) {
     uint64_t now = now_ns(), next = moment_ns < *report_ns ? moment_ns : *report_ns;
@@ -192,7 +192,7 @@ static int write_all(char **argv) {
   return errno == EPIPE ? 0 : 1;
 }
 
-/* The whole file; free(). */
+/* Returns the whole file; release with free(). */
 static unsigned char *read_file(const char *path, size_t *out_n) {
   FILE *file = fopen(path, "rb");
   long n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces that a seed gives: generation n of a seed is always the same bytes, so who has the seed knows what an
- * archive must hold. Valid for Go's reader: a clock, and tables of strings as the bulk.
+/* Makes traces from a seed: generation n of a seed always has the same bytes, so the seed alone tells what an archive
+ * must hold. Valid for Go's reader: a clock, and tables of strings as the bulk.
  *
  * Memory    the caller's, tt_seeded_room() bytes for a generation.
  */
@@ -12,13 +12,14 @@
 
 struct tt_seeded {
   uint64_t seed;
-  unsigned generation_bytes; /* about; each has between half and all of it */
+  unsigned generation_bytes; /* maximum; each has at least half of it */
 };
 
 size_t tt_seeded_room(const struct tt_seeded *trace);
 /* The trace's header; out has 16 bytes. */
 size_t tt_seeded_header(unsigned char *out);
-/* Generation gen, its end mark included; answers its size. *out_batches: end mark too, as agents count. */
+/* Writes generation gen, its end mark included; returns its size. *out_batches counts the end mark too, as agents
+ * do. */
 size_t tt_seeded_generation(const struct tt_seeded *trace, uint64_t gen, unsigned char *out,
                             uint64_t *out_batches);
 

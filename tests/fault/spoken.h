@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol version that a program says it speaks: behind the last underscore of the name it is called by, like
- * seeded_agent_1.9. The few sources that say it are compiled anew with this in front of them (-include). */
+/* Takes the program's protocol version from its own name, after the last underscore: seeded_agent_1.9. The few sources
+ * that use the version are compiled again with this header in front (-include). */
 #ifndef TT_FAULT_SPOKEN_H
 #define TT_FAULT_SPOKEN_H
 

@@ -2,7 +2,7 @@
 /* Flips one bit anywhere in the log or the archive (reliability.md, row 11): the damage is always noticed, and costs no
  * more than the record or the segment that it hit.
  *
- * Each flip is tried on the files themselves and taken back. TC_FULL=1 tries 20,000 of them. */
+ * Each flip is made in the files themselves and undone. TC_FULL=1 tries 20,000 flips. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ struct place {
   uint64_t at, bytes; /* in the file, without padding */
 };
 
-/* Every record that stands in the log, before any damage. */
+/* Holds every record in the log, before any damage. */
 struct image {
   struct tc_wal_scan scan;
   struct place *places;
@@ -123,9 +123,9 @@ static void remember(int wal, struct image *image) {
   }
 }
 
-/* The payload's checksum stands for it: the scan has just computed it. */
-static bool same(const struct tc_wal_entry *a, const struct tc_wal_entry *b) {
-  const struct tc_wal_head *x = &a->head, *y = &b->head;
+/* Compares the payload by its checksum, which the scan has just computed. */
+static bool same(const struct tc_log_entry *a, const struct tc_log_entry *b) {
+  const struct tc_log_head *x = &a->head, *y = &b->head;
 
   return x->lsn == y->lsn && x->seq == y->seq && x->gen == y->gen && x->ref == y->ref &&
          x->len == y->len && x->kind == y->kind && x->flags == y->flags &&
@@ -166,7 +166,7 @@ Test(bit_rot, of_the_log_is_noticed_and_costs_the_record_it_hit) {
   unsigned flips = flips_wanted(), in_tail = 0;
   int fds[64];
 
-  /* A generation that goes on keeps all of the log, however much of it is settled. */
+  /* A generation that does not end keeps the whole log, however much of it is settled. */
   struct tt_writer holder = tt_attach_as(&tt, 9, 9);
   tt_header(&holder);
   tt_batch(&holder, 1, "more to come", 12);
@@ -249,7 +249,7 @@ Test(bit_rot, of_the_archive_is_noticed_and_names_what_it_hit) {
   close(archive);
   cr_assert_eq(files.n, 2 * 2 * (GENERATIONS - 1));
   cr_assert_eq(verify(last).problems, 0, "%s", last);
-  /* Without the catalog nothing but the files themselves can show it. */
+  /* Without the catalog only the files themselves can show the damage. */
   snprintf(path, sizeof path, "%s/catalog.sqlite", tt.dir);
   unlink(path);
   for (unsigned i = 0; i < flips; i++) {

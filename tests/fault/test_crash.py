@@ -149,7 +149,7 @@ class Crash(FaultCase):
         chance, killed = random.Random(5), []
         for n in range(kills):
             away = chance.random() < 0.3
-            # It goes on while we look: in no time that a test takes is that spool full.
+            # The agent goes on meanwhile: the spool cannot fill within the time of a test.
             agent = Agent(self, collector.ready["agents"], 2000 + n, mb_s=4, generation_bytes=50_000, spool_bytes=1 << 30, spool_dir=spool)
             wait_until("something is safe", lambda: agent.status.get("safe", 0) > 0)
             if away:

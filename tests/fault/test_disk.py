@@ -87,7 +87,7 @@ class Disk(FaultCase):
                 self.assertEqual(error.errno, errno.ENOSPC)
 
     def samples(self, client):
-        """What each part of the store waits for, over a connection that is open already."""
+        """Returns what each part of the store waits for, over a connection that is already open."""
         client.request("GET", "/metrics")
         text = client.getresponse().read().decode()
         return {tuple(found[:2]) for found in re.findall(r'store_waits\{part="(\w+)",reason="(\w+)"\} 1', text)}
@@ -180,7 +180,7 @@ class Disk(FaultCase):
         self.assertEqual(self.finish_all(collector, agents)[0]["lost_bytes"], 0)
 
     def test_row_8_a_floor_that_moves_on(self):
-        """What grows older than the floor goes, and the disk stays short: that is no end of the finding."""
+        """Segments that grow older than the floor are deleted, and the disk stays short: the finding must not end."""
         expired = "tracecollect_segments_expired_total"
         collector, agents = self.live_at_the_floor(lambda before, now: now[expired] > before[expired] + 5, "retention.floor=1s")
         said = agents[0].finish()

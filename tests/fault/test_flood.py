@@ -59,7 +59,7 @@ class Flood(FaultCase):
 
     def test_an_agent_learns_that_it_is_too_fast_and_loses_nothing(self):
         collector = self.start("agents.stream_generations_rate=20")
-        # It goes on while we look: in no time that a test takes is that spool full.
+        # The agent goes on meanwhile: the spool cannot fill within the time of a test.
         agent = Agent(self, collector.ready["agents"], 5, mb_s=2, generation_bytes=60_000, spool_bytes=1 << 30)
         wait_until("it is slowed down", lambda: agent.status.get("slowed"))
         said = agent.finish()

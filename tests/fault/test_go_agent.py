@@ -28,7 +28,7 @@ def build(go):
 
 
 class AgentInGo:
-    """Its program is the binary of the package's own tests: agent/go/seeded_test.go."""
+    """Runs the binary of the Go package's own tests: agent/go/seeded_test.go."""
     agent = AGENT
 
     def setUp(self):
@@ -81,7 +81,7 @@ class Versions(AgentInGo, test_versions.Versions):
                 link.symlink_to(AGENT)
 
 
-# Of these, the cases with agents in them; in full also those in which an agent meets what it meets in another one.
+# Cases with agents in them; a full run also has those in which an agent meets another one's faults.
 CASES = {
     Crash: ("test_row_1_kill_under_load", "test_row_5_programs_are_killed_with_their_agents", "test_row_5_with_a_spool_on_disk",
             "test_row_5_an_heir_whose_connection_breaks"),

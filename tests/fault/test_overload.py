@@ -68,7 +68,8 @@ class Overload(OverloadCase):
 
 
 class Emitter(OverloadCase):
-    """It never waits, its memory is bounded, and what there is no room for is lost in whole generations and told."""
+    """The emitter never waits and its memory is bounded; events without room are lost in whole generations, and
+    reported."""
 
     def emit_against(self, kind, *record_ms):
         pace, totals, collector = self.run_against(kind, [EMITTER], full(1, 10), *record_ms)

@@ -25,7 +25,7 @@ LOOKS = full(2, 50)  # at its health, ten a second, while peers are there
 
 
 class Listener:
-    """Where peers come, and how one begins that means well."""
+    """A listener, and how a well-behaved client of it begins."""
 
     def __init__(self, case, name, address, beginning, source=ATTACKER):
         self.case, self.name, self.beginning, self.source = case, name, beginning, source
@@ -58,7 +58,7 @@ class Listener:
             pass  # it was ended
 
     def greedy(self):
-        """One that has come in, and takes what it gets and gives nothing."""
+        """A client that was accepted, reads everything and sends nothing more."""
         return self.begun()
 
 

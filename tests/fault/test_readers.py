@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Row 12: a subscriber that stops reading does not hold the collector up, and every one knows what it missed."""
+"""Row 12: a subscriber that stops reading does not delay the collector, and each subscriber learns what it
+missed."""
 import json
 import signal
 import time
@@ -17,7 +18,7 @@ class Readers(FaultCase):
         return [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
 
     def topics(self, name):
-        """Of each topic: first and last number heard, how many were heard, how many are known to be lost."""
+        """Returns for each topic: first and last number heard, messages heard, messages known to be lost."""
         topics, told = {}, {}
         for line in self.lines(name):
             if line["record"] == "lost":  # before the message that shows it
@@ -32,7 +33,7 @@ class Readers(FaultCase):
         return {topic: last for topic, (_, last, _, _) in self.topics(name).items() if topic.endswith("/generation")}
 
     def has_heard(self, name):
-        """How many messages and losses."""
+        """Returns the numbers of messages and of losses."""
         with open(self.folder / f"{name}.out", "rb") as out:
             return sum(1 for _ in out)
 
@@ -62,7 +63,8 @@ class Readers(FaultCase):
         tails[0].send_signal(signal.SIGCONT)
 
         def has_caught_up(name):
-            """What it missed shows in the number of the next one; the agents go on, so there is a next one."""
+            """Waits until the subscriber has caught up: the number of the next message shows what it missed,
+            and the agents go on, so there is a next one."""
             topics = self.topics(name)
             return all(topics.get(topic, (0, 0))[1] > last for topic, last in before_end.items())
 

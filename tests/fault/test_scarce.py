@@ -26,8 +26,8 @@ NAMES = {OWN: "own allocations", LIBRARIES: "libraries' allocations", CALLS_FAIL
 STAYING = (OWN, LIBRARIES, CALLS_FAIL, CALLS_SHORT)  # an interruption that stays would be a call that never ends
 STEP_FROM = int(os.environ.get("TC_SEED", "0"))  # which of each step
 SHORTAGE_S = 0.03  # of one that stays
-# What a library answers with abort(): a daemon ends by it as by kill -9, and the next start has all that was acked.
-# Lines of another thread may stand between those of the stack: then the frame that called abort() says it.
+# Libraries that answer with abort(): the daemon ends as by kill -9, and the next start has all that was acked. Lines of another thread may
+# stand between those of the stack: then the frame that called abort() shows it.
 LIBRARY_ABORTS = re.compile(r"SIGABRT\n(?:(?:.*(?:scarce_shim|libc|libasan)\S*\n)*|(?:.*\n)*?.*\(abort\+\S*\n).*(libnng|libuv|libcrypto|libstdc)")
 # nng that cannot set itself up takes down what it has not made yet: it crashes, or waits for itself.
 NNG_CRASHES = re.compile(r"a signal that ends the process\n(?:.*(?:scarce_shim|libc)\S*\n)*.*libnng")
@@ -107,7 +107,7 @@ class Scarce(FaultCase):
         return done.returncode == 0
 
     def look(self, path):
-        """None: refused, or cut off."""
+        """Returns None if the request was refused or cut off."""
         try:
             with urllib.request.urlopen(f"http://{self.collector.ready['http']}{path}", timeout=DEADLINE) as answer:
                 return answer.read()
@@ -128,7 +128,7 @@ class Scarce(FaultCase):
         self.ends += 1
 
     def collector_log(self):
-        """What the daemon has said since it started."""
+        """Returns the daemon's log since its start."""
         with open(self.folder / "collector.log", "rb") as log:
             log.seek(self.log_from)
             return log.read().decode(errors="replace")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks that fail, fill up or lie, and folders that were damaged while nobody looked.
+/* Disks that fail, fill up or lie, and folders that were damaged while the store was down.
  *
- * The system calls of the store that a disk can fail are replaced here by functions of the same name. A
- * crash is a copy of the state folder taken while the store runs: what a process that died then left. */
+ * Replaces the system calls of the store that a disk can fail by functions of the same name. A crash is a copy of the
+ * state folder taken while the store runs: the state that a process killed then would leave. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +22,11 @@
 #include "support/patience.h"
 #include "support/store_fixture.h"
 
-static atomic_int failing_syncs; /* so many of the log's fdatasync fail with EIO */
-static atomic_int parts_errno;   /* writes below open/ fail with it; 0: they do not */
-static atomic_int parts_failed;  /* so many did */
-static atomic_int names_errno;   /* renames from open/ fail with it; 0: they do not */
-static atomic_int names_failed;  /* so many did */
+static atomic_int failing_syncs; /* number of the log's next fdatasync calls to fail with EIO */
+static atomic_int parts_errno;   /* errno of writes below open/; 0: they succeed */
+static atomic_int parts_failed;  /* failed writes */
+static atomic_int names_errno;   /* errno of renames from open/; 0: they succeed */
+static atomic_int names_failed;  /* failed renames */
 static _Atomic uint64_t disk_free = UINT64_C(1) << 40;
 
 static bool is_below(int fd, const char *folder) {
@@ -109,7 +109,7 @@ static void damage_record(unsigned kind, uint64_t gen, unsigned n) {
   close(wal);
 }
 
-/* The log has a record of that kind, which reaches up to a sequence number. */
+/* Returns whether the log has a record of that kind up to a sequence number. */
 static bool log_reaches(const struct tt_store *t, unsigned kind, uint64_t seq) {
   struct tc_wal_scan scan;
   struct tb_diag diag = { 0 };
@@ -321,7 +321,7 @@ Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
   tt_expect_proven(&copy);
 }
 
-/* The damaged file is deleted some day, and with it the only trace of what it had. */
+/* The damaged file will be deleted some day, and with it the only record of its content. */
 Test(store_faults, a_gap_is_written_down_and_the_books_still_add_up) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
@@ -354,8 +354,8 @@ Test(store_faults, a_gap_is_written_down_and_the_books_still_add_up) {
   tt_expect_proven(&copy);
 }
 
-/* Three generations are published, and the log knows. A record that says so of an earlier one may stand in one group with
- * the third generation: damaged, that group would be a torn tail. */
+/* Publishes three generations, and waits until the log knows. The record about an earlier one may share a group with
+ * the third generation: if it were damaged, that group would be a torn tail. */
 static struct tt_writer publish_three(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
@@ -366,7 +366,7 @@ static struct tt_writer publish_three(void) {
   return w;
 }
 
-/* The stream goes on in the copy with a fourth, behind what it had. */
+/* Continues the stream in the copy with a fourth generation. */
 static void publish_fourth(const struct tt_writer *w) {
   struct tt_writer again = tt_attach_as(&copy, 1, 7);
   cr_assert_eq(again.seq, w->seq);
@@ -386,7 +386,8 @@ Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is
   tt_expect_proven(&copy);
 }
 
-/* Twice killed: the second run took the segment as it was, but died before it could log that. */
+/* The store is killed twice: the second run kept the segment as it was, but died before it could
+ * log that. */
 Test(store_faults, what_the_chain_goes_on_from_is_known_after_a_second_crash) {
   struct tt_writer w = publish_three();
 

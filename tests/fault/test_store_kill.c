@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 of a process that runs the store, at random moments, recovery included (reliability.md, rows 1
- * and 2): what it had acked is there after the next start, once, byte for byte. */
+/* kill -9 of a process that runs the store, at random moments, recovery included (reliability.md, rows 1 and 2): the
+ * acked data is there after the next start, once, byte for byte. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ static void kill_many(const char *sync, unsigned generations_max) {
     tt_child_follow(fds[0], last ? 0 : tt_mono_ns() + delay + 1, TT_PATIENCE_S, acked);
     int status;
     if (!last) kill(pid, SIGKILL);
-    tt_child_follow(fds[0], 0, TT_PATIENCE_S, acked); /* what it had said before it died */
+    tt_child_follow(fds[0], 0, TT_PATIENCE_S, acked); /* acks sent before it died */
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     close(fds[0]);
     if (WIFEXITED(status))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every call of the store that can fail is failed in turn, in a process of its own (reliability.md, rows 9 and 10):
- * none crashes or hangs, and after a start with nothing failing all that was acked is there, once.
+/* Fails in turn every call of the store that can fail, in a process of its own (reliability.md, rows 9 and 10): none
+ * crashes or hangs, and after a start without failures all that was acked is there, once.
  *
  * The calls are replaced here by functions of the same name, which count while they are armed. The short form
  * fails every so-manieth call, another choice for each error; TC_FULL=1 fails them all. */
@@ -43,7 +43,7 @@ static bool io_fails(void) {
   return sweep->fail_io != 0 && n == sweep->fail_io;
 }
 
-/* Sets errno; SHORT and LIES mean something for some calls only, for the others they are EIO. */
+/* Sets errno; SHORT and LIES have a meaning for some calls only, and are EIO for the others. */
 static bool io_error(void) {
   if (!io_fails()) return false;
   errno = sweep->error > 0 ? sweep->error : EIO;
@@ -52,7 +52,7 @@ static bool io_error(void) {
 
 static int sync_fd(long call, int fd) {
   if (!io_error()) return (int)syscall(call, fd);
-  /* The kernel drops the pages and says so once. Nobody looks at what it would say the next time. */
+  /* The kernel drops the pages and reports the error once; the next sync would succeed. */
   if (sweep->error == LIES) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   return -1;
 }
@@ -169,7 +169,7 @@ static void remove_folder(void) {
 
 TestSuite(store_sweep, .init = open_folder, .fini = remove_folder);
 
-/* Answers what the child ended with, -1 if it was killed because it said nothing for so long. */
+/* Returns the child's exit code, -1 if it was killed because it was silent for so long. */
 static int run_child(uint64_t stop_seq, bool armed, int silent_s, uint64_t acked[TT_CHILD_STREAMS],
                      const char *what) {
   int fds[2], status;
@@ -194,8 +194,8 @@ static int run_child(uint64_t stop_seq, bool armed, int silent_s, uint64_t acked
   return WEXITSTATUS(status);
 }
 
-/* A fresh folder: writes with the fault, then without, and proves what is there. Where memory never comes back, so
- * that the child itself can do nothing, it may be silent. */
+/* Writes into a fresh folder with the fault, then without, and proves the result. If memory never comes back, so that
+ * the child itself can do nothing, it may be silent. */
 static void try_fault(const char *what) {
   uint64_t acked[TT_CHILD_STREAMS] = { 0 }, most = STOP_SEQ;
 

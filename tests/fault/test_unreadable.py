@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of the state folder that the disk cannot read any more. It costs what lies there, and says so; the collector runs on
-and starts again, and no other stream notices."""
+"""Bytes of the state folder that the disk cannot read any more. Only the data there is lost, and reported; the collector
+runs on and starts again, and no other stream is affected."""
 import http.client
 import os
 import re
@@ -113,7 +113,8 @@ class Unreadable(FaultCase):
         self.assert_proven(collector, 2)
 
     def test_a_meta(self):
-        """Of the last segment, which each start looks at, and which is the first for retention."""
+        """Damages the meta of the last segment, which each start reads, and which is the first for
+        retention."""
         collector = self.collector()
         agents, words = self.archived(collector)
         row = self.segments(collector, ONE)[-1]
@@ -184,7 +185,7 @@ class Unreadable(FaultCase):
             return answer.status
 
     def test_metas_of_streams_at_a_start(self):
-        """What the last segment says is looked at where the log has records behind it."""
+        """A start reads the last segment's meta if the log has later records."""
         collector = self.collector()
         agents = self.agents(collector, mb_s=4, generation_bytes=800_000)
         wait_until("some is archived", lambda: len(self.segments(collector, ONE)) > 3 and
@@ -237,7 +238,7 @@ class Unreadable(FaultCase):
         return collector, agents
 
     def end_of(self, log):
-        """Where the block ends that was written last; behind it there is room, with nothing in it."""
+        """Returns the end of the last block that was written; the bytes after it are empty."""
         at, end = 0, 0
         with open(log, "rb") as file:
             while data := file.read(2**20).rstrip(b"\0"):  # no MiB of a log is empty but behind its end
@@ -277,7 +278,8 @@ class Unreadable(FaultCase):
         self.assertEqual(collector.stop(), 0)
 
     def test_the_end_of_the_log(self):
-        """It cannot be told from a group that was never acked; agents know, and say so."""
+        """The end cannot be told apart from a group that was never acked; agents know, and report
+        the loss."""
         collector, agents = self.held()
         log = self.log_files(collector)[-1]
         end = self.end_of(log)
@@ -375,7 +377,7 @@ class Unreadable(FaultCase):
         self.finish_all(collector, agents)
 
     def test_pages_of_the_catalog_at_a_start(self):
-        """It opens, and then there is one that cannot be read."""
+        """The catalog opens, and then a page cannot be read."""
         collector = self.collector()
         agents = self.agents(collector, generation_bytes=20_000)
         for page in full((1, 3, 6), range(1, 8)):

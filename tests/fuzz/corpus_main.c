@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus pack PACK FILE...: makes a pack of inputs. corpus unpack PACK FOLDER: the other way round, for
- * libFuzzer, which wants a file each. */
+/* corpus pack PACK FILE...: makes a pack of inputs. corpus unpack PACK FOLDER: writes each input to a file, for
+ * libFuzzer. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

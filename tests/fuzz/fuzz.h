@@ -4,8 +4,8 @@
  * The same target runs under clang's libFuzzer (preset fuzz), and under every compiler with
  * fuzz_main.c, which replays a corpus and can mutate by itself.
  *
- * A target may define LLVMFuzzerCustomMutator() where it knows more of its input than bytes; it calls
- * LLVMFuzzerMutate() for the rest.
+ * A target may define LLVMFuzzerCustomMutator() if its input has a structure; the function calls LLVMFuzzerMutate() for
+ * the rest.
  */
 #ifndef TT_FUZZ_H
 #define TT_FUZZ_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All analyses over whatever the reader lets through: reports of every kind and window hold together, rows are
- * bounded, figures made alone are those of the report, an epoch drops what is open, all memory comes back. */
+/* Runs all analyses over any input that the reader accepts: reports of every kind and window are consistent, rows are
+ * bounded, figures made alone equal those of the report, an epoch drops open state, all memory is released. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
@@ -177,7 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   to_reader_on_end(reader, &asked, end_generation);
   tt_tighten(&mem, size);
   if (size % 2 == 0) to_analyses_watch(asked.a, &watch);
-  /* A second time as the same stream's next file, behind a hole. */
+  /* Fed a second time as the same stream's next file, after a gap. */
   for (int file = 0; file < 2; file++) {
     tb_rc rc = tt_read_trace(reader, data, size, size);
     if (rc != TB_OK) rc = to_analyses_generation_ends(asked.a, NULL);

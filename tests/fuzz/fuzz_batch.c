@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Varints and batch headers: what is read can be written again. */
+/* Varints and batch headers: a value that was read can be written again. */
 #include "fuzz/fuzz.h"
 #include "wire/batch.h"
 #include "wire/varint.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every message: the first byte chooses which. In an arena of 256 KiB it unpacks or not; what unpacks packs to a form
- * that unpacks to the same. */
+/* Every message: the first byte chooses the type. In an arena of 256 KiB the rest unpacks or not; an unpacked message
+ * packs to a form that unpacks to the same. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specs of experiments, and events told by them. The input is a text, NUL, and the bytes of a thread's batch: what can be
- * read is read again as it is written; a trace that can be ordered can be without its experiments, too, and all else in
- * it stays. */
+/* Specs of experiments, and their events. The input is a text, NUL, and the bytes of a thread's batch. A spec that can
+ * be read is written and read again as the same; a trace that can be ordered can also be ordered without its
+ * experiments, and its other events stay. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

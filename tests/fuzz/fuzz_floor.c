@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target that looks at nothing: how fast mutator and sanitizer are by themselves, for bench_fuzz.sh. */
+/* A target that does nothing: measures the speed of mutator and sanitizer, for bench_fuzz.sh. */
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

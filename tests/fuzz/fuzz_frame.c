@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: as the bytes come, and with a checksum that fits, since luck finds none. What is taken can be
+/* Frames: the bytes as they are, and with a valid checksum, since chance does not find one. An accepted frame can be
  * written again, byte for byte. */
 #include <string.h>
 
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t *sealed = malloc(size);
   if (sealed == NULL) return 0;
   memcpy(sealed, data, size);
-  /* A length that fits, too. */
+  /* A valid length, too. */
   len = (uint32_t)(size - TP_HEADER_BYTES);
   for (int i = 0; i < 4; i++) sealed[i] = (uint8_t)(len >> 8 * i);
   uint32_t crc = tb_crc32c(tb_crc32c(0, sealed + TP_HEADER_BYTES, len), sealed, CRC_AT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request and all that is read out of it: the same answer however the bytes of its head are cut, a whole head only of what
- * it promises to be, the route, its parameters or its body, ranges and tags of any text. */
+/* A request and all that is parsed from it: the result is the same however the bytes of its head are cut; a head is
+ * whole only with all that it promises; the route, its parameters or its body, ranges and tags of any text. */
 #include <string.h>
 
 #include "base/crc32c.h"
@@ -123,7 +123,7 @@ static struct outcome feed(const uint8_t *data, size_t size, size_t piece) {
   return o;
 }
 
-/* Each input is cut in one way of its own: into pieces of 1, 8 or 57 bytes. */
+/* Cuts each input in one way of its own: into pieces of 1, 8 or 57 bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const size_t pieces[] = { 1, 8, 57 };
   struct outcome whole = feed(data, size, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random access. The first byte chooses: the rest is a trace, whose index is made, written down and read
- * back; or the rest is the message of an index that somebody wrote down, with a checksum that fits, beside
- * a trace of 4096 bytes. Whatever comes out, its rows lie in the trace, one after the other. */
+/* Random access. The first byte chooses: the rest is a trace, whose index is made, written and read back; or the rest
+ * is the message of a stored index, with a valid checksum, beside a trace of 4096 bytes. In either case the rows lie in
+ * the trace, one after the other. */
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>

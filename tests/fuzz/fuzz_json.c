@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON that we write is JSON, whatever bytes it tells of: the first byte chooses one of the messages, or a text by
+/* The JSON that we write is valid, whatever bytes it contains: the first byte chooses one of the messages, or a text by
  * itself. */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { UNPACKED_BYTES_MAX = 256 << 10, ARENA_CHUNK = 4 << 10, DEPTH_MAX = 8 };
 
-/* A reader of JSON as RFC 8259 has it: each answers where what it reads ends, NULL where it is none. */
+/* A reader of JSON after RFC 8259: each function returns the end of what it read, NULL if the text is not valid. */
 
 static const char *read_value(const char *at, unsigned depth);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of requests in JSON: a message or a fault with words, in bounded memory; and what is read, written and read again is
- * the same message. The first byte chooses the request. */
+/* Bodies of requests in JSON: the result is a message or a fault with words, in bounded memory; a message written and
+ * read again is the same. The first byte chooses the request. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

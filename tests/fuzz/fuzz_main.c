@@ -2,7 +2,7 @@
 /* fuzz_X [--seconds N] [--seed N] PACK...: replays every input of the packs, then mutates them for so
  * long, in CPU time. For compilers without libFuzzer, and for `make test`, where past findings are tests.
  *
- * Mutants come from the seed alone; one that ends the program is left in the file crash-X. */
+ * The seed alone determines the mutants; one that ends the program is left in the file crash-X. */
 #include <libgen.h>
 #include <signal.h>
 #include <string.h>
@@ -45,7 +45,8 @@ static void on_signal(int sig) {
 
 /* ---- running ---- */
 
-/* In a block of just its size: a sanitizer sees the first byte read past it. */
+/* Runs the input in a block of exactly its size: a sanitizer sees the first byte read past its
+ * end. */
 static void run(const uint8_t *data, size_t len) {
   uint8_t *exact = malloc(len);
 
@@ -65,7 +66,7 @@ static uint8_t interesting_byte(void) {
   return tt_below(&rng, 2) == 0 ? bytes[tt_below(&rng, sizeof bytes)] : (uint8_t)tt_random(&rng);
 }
 
-/* Takes n bytes away at `at`, or makes room for n there and answers how many it could. */
+/* Removes n bytes at `at`, or makes room for n there; returns how many it could. */
 static size_t cut(uint8_t *data, size_t *size, size_t at, size_t n) {
   memmove(data + at, data + at + n, *size - at - n);
   *size -= n;

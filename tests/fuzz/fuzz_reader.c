@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole reader: the same events, verdict and place of the fault whether the bytes lie still or come
- * in pieces, with the newest instructions or without; times rise; every stack and string of an event can be looked at;
- * all memory comes back. */
+/* The whole reader: it gives the same events, verdict and place of the fault whether the bytes stay in place or arrive
+ * in pieces, with the newest instructions or without; times rise; every stack and string of an event can be read; all
+ * memory is released. */
 #include <string.h>
 
 #include "base/crc32c.h"
@@ -70,7 +70,7 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
 
 static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsigned flags) {
   struct outcome o = { .last = INT64_MIN };
-  /* Every other length with threads parked as soon as one waits. */
+  /* For every other length a thread is parked as soon as it waits. */
   const struct to_limits limits = { .fuel_tries = FUEL, .exact_tries = size % 2 };
   struct to_reader *reader;
   struct tb_mem mem;
@@ -87,14 +87,14 @@ static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsign
   return o;
 }
 
-/* Every other input is read twice. Which one its checksum says, not its length: that chooses the limits. */
+/* Reads every other input twice. The checksum chooses which, not the length: that chooses the limits. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct outcome still = run(data, size, size, TO_READER_BYTES_STAY);
 
   FUZZ_CHECK(still.rc == TB_OK || still.diag.text[0] != '\0');
   if (tb_crc32c(0, data, size) % 2 == 0) return 0;
   struct outcome moving = run(data, size, 1 + size / 7, TO_READER_FRAMES | TO_READER_PLAIN);
-  /* The two hold different bytes: what one has memory for, the other may not. */
+  /* Both readers hold different bytes: one may have memory for what the other has not. */
   if (still.rc == TB_BUDGET || moving.rc == TB_BUDGET) return 0;
   FUZZ_CHECK(still.rc == moving.rc && still.events == moving.events && still.hash == moving.hash);
   FUZZ_CHECK(strcmp(still.diag.text, moving.diag.text) == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of whatever the reader lets through: cells rise, do not overlap and stay within the picture, names exist, a moment has an
- * answer where a cell is, a state every goroutine once, and all memory comes back. */
+/* Pictures of any input that the reader accepts: cells rise, do not overlap and stay within the picture, names exist, a
+ * moment has an answer if there is a cell, a state has every goroutine once, and all memory is released. */
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
 #include "online/scene/moment.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection's ingest, its loop and its store turned by hand. The input is a script: frames that fit,
- * frames that do not, raw bytes, a store that is full for a while, credit. Whatever is said, records
- * come out once each and in order, never more than the credit allows; all memory comes back; and it is
- * the same story when the bytes come one, or seven, at a time. */
+/* A connection's ingest, with a simulated loop and store. The input is a script: valid frames, invalid frames, raw
+ * bytes, a store that is full for a while, credit. For any script records are delivered once each and in order, never
+ * more than the credit allows; all memory is released; and the outcome is the same if the bytes arrive one, or seven,
+ * at a time. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -114,7 +114,7 @@ static void say_frame(struct session *s, struct tp_frame *frame, const unsigned 
   tb_buf_add(&s->said, payload, len);
 }
 
-/* Most are the next one; some come again, some leave a hole. */
+/* Sends a record: mostly the next one; some are repeated, some leave a gap. */
 static void say_record(struct session *s, struct script *script) {
   static const uint8_t kinds[] = { TP_HEADER, TP_BATCH, TP_GENEND, TP_LOSS, TP_CLOSE, 200 };
   unsigned char payload[PAYLOAD_MAX];
@@ -162,7 +162,7 @@ static void say_heartbeat(struct session *s, struct script *script) {
   say_frame(s, &frame, payload, tracecollect__v1__heartbeat__pack(&heartbeat, payload));
 }
 
-/* The store's answer to HELLO; afterwards more credit. */
+/* Answers HELLO as the store; afterwards grants more credit. */
 static void answer(struct session *s, struct script *script) {
   uint64_t durable = next_byte(script) & 3, credit = (uint64_t)next_byte(script) << 6;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans of whatever the reader lets through. What each transition says is noted here a second time, by goroutine id:
- * the spans of a life are these transitions, each beginning where the last one ended; pieces fill their call; a life's
- * number is its own; stacks and names can be looked at; every event that ends something gives one span; an epoch
- * leaves nothing open, and cuts what was; who wants less gets the same spans of it; all memory comes back. */
+/* Spans of any input that the reader accepts. Each transition is also recorded here, by goroutine id. The spans of a
+ * life are these transitions, each beginning where the last one ended; pieces fill their call; each life has its own
+ * number; stacks and names can be read; every event that ends something makes one span; an epoch leaves nothing open,
+ * and cuts what was open; a client that asks for fewer kinds gets the same spans of them; all memory is released. */
 #include <string.h>
 
 #include "base/crc32c.h"
@@ -404,7 +404,7 @@ static void check_trace(struct checker *c, const uint8_t *data, size_t size) {
                            (struct to_event_sink){ c, take_events }, &diag, &reader) == TB_OK);
   to_reader_on_end(reader, c, end_generation);
   tt_tighten(&mem, size);
-  /* A second time as the same stream's next file, behind a hole. */
+  /* Fed a second time as the same stream's next file, after a gap. */
   for (int file = 0; file < 2; file++) {
     (void)tt_read_trace(reader, data, size, size);
     begin_epoch(c);
@@ -418,7 +418,7 @@ static void check_trace(struct checker *c, const uint8_t *data, size_t size) {
   FUZZ_CHECK(mem.bytes == 0);
 }
 
-/* The checksum says what the second object wants: everything, or a quarter of all bits. */
+/* The checksum chooses the kinds that the second object asks for: all, or a quarter of all bits. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct checker c;
   uint32_t bits = tb_crc32c(0, data, size);

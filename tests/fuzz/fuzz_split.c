@@ -4,7 +4,7 @@
 #include "fuzz/fuzz.h"
 #include "wire/split.h"
 
-/* FNV-1a over what the items say, and a checksum of the raw bytes. */
+/* FNV-1a over the content of the items, and a checksum of the raw bytes. */
 struct sum {
   uint64_t hash, bytes, items;
   uint32_t raw;
@@ -14,7 +14,7 @@ static void add(struct sum *sum, uint64_t value) {
   sum->hash = (sum->hash ^ value) * UINT64_C(0x100000001b3);
 }
 
-/* Raw bytes come in pieces of any size: only what they are counts, not how many items they make. */
+/* Raw bytes arrive in pieces of any size: only their content counts, not the number of items. */
 static void take_item(struct sum *sum, const struct tw_item *item) {
   FUZZ_CHECK(item->offset == sum->bytes);
   sum->bytes += item->len;

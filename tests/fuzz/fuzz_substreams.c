@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sub-streams and blobs: an input is experimental batches, each behind a byte that chooses experiment, header and
- * thread, and two of its length. What is given out lies in what came, each blob's bytes came exactly once, all the
- * rest is told, and a blob that is read can be written and is read again. */
+/* Sub-streams and blobs: an input is experimental batches, each after a byte that chooses experiment, header and
+ * thread, and two of its length. Delivered data lies in the input, each blob's bytes occur exactly once, all the rest
+ * is reported, and a blob that was read can be written and read again. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
@@ -18,7 +18,7 @@ struct batches {
   size_t bytes;
 };
 
-/* Luck does not find the header: half of the batches have one, with a name of one letter. */
+/* Chance does not find the header: half of the batches get one, with a name of one letter. */
 static void cut(struct batches *b, const uint8_t *data, size_t size, unsigned char *copy) {
   static const unsigned char header[] = { 0xd5, 't', 'c', 's', 'u', 'b', 1, 2, 1, 'a' };
 
@@ -60,7 +60,7 @@ static void hear(void *self, const struct tb_diag *fault) {
   reported->count++;
 }
 
-/* Written in the smallest batches there may be, read back, and equal. */
+/* Writes the blob in the smallest batches possible, reads it back, and expects it to be equal. */
 static void write_again(const struct to_blob *blob, struct to_bytes bytes) {
   struct tw_blob out = { .id = blob->id, .bytes = bytes.data, .len = bytes.len };
   struct tw_batch head = { .gen = 1, .thread = 1, .experiment = 1 };

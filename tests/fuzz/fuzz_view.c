@@ -108,7 +108,7 @@ static void pull_all(const uint8_t *data, size_t size) {
   struct to_pull *pull;
   struct tb_diag diag;
 
-  if (size == 0) return; /* a source never gives nothing */
+  if (size == 0) return; /* a source never returns 0 bytes */
   tb_diag_clear(&diag);
   tb_mem_init(&v.mem, tb_mem_libc, NULL, MEMORY_MAX);
   to_allocfree_init(&v.heap, &v.mem);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything of an input goes through a reader, in pieces, and is run in short slices. */
+/* Feeds all of an input to a reader, in pieces, and runs the reader in short slices. */
 #ifndef TT_READ_TRACE_H
 #define TT_READ_TRACE_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For targets whose input is a whole trace. */
+/* Mutator of the targets whose input is a whole trace. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"
 #include "oracle/mutate.h"
 
-/* Bytes at random seldom get past the first batch: half of the mutants know of batches. */
+/* Random bytes seldom get past the first batch: half of the mutants keep the structure of
+ * batches. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
   static unsigned char mutant[TT_MUTANT_BYTES_MAX];
   struct tt_rng rng = { seed };

@@ -47,7 +47,7 @@ void sim_config(struct tc_config *config, unsigned generations_max) {
   config->retention_age = config->retention_free_bytes = 0;
 }
 
-/* ---- what the store says */
+/* ---- replies of the store */
 
 static unsigned stream_of_conn(const struct sim_agents *agents, uint64_t conn) {
   unsigned stream = 0;
@@ -129,7 +129,7 @@ static void take_note(void *self, const struct tc_note *note) {
   if (getenv("SIM_NOTES") != NULL) fprintf(stderr, "%s\n", note->text);
 }
 
-/* ---- what agents say */
+/* ---- records of the agents */
 
 static struct tc_submit *submit_new(enum tc_submit_kind kind) {
   struct tc_submit *msg = tc_submit_new(kind);

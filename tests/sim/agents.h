@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agents of a simulation and the store they write to, driven by one thread.
  *
- * They are what outlives a power cut: who was acked what, and how far each had got. What the store says that cannot be
- * is a violation, which ends the program. */
+ * The agents survive a power cut: what each was acked, and how far each had got. A reply of the store that cannot be
+ * right is a violation, which ends the program. */
 #ifndef SIM_AGENTS_H
 #define SIM_AGENTS_H
 
@@ -17,10 +17,10 @@ struct sim_agents {
   const struct tc_config *config;
   struct sim_chance chance;
   struct tc_store *store; /* NULL: down */
-  bool dead;              /* what it says now nobody hears: its power was cut */
-  bool failed;            /* it takes nothing more until its next start */
-  bool impatient;         /* it may give up what lies open, and tell that it is lost */
-  uint64_t keep_ns;       /* so much before and after a start is kept; 0: nothing is */
+  bool dead;              /* its power was cut: replies from now on are ignored */
+  bool failed;            /* accepts nothing more until its next start */
+  bool impatient;         /* may give up open generations, and report them as lost */
+  uint64_t keep_ns; /* kept before and after each start; 0: nothing */
   bool wired; /* agents talk to it over connections (sim/wire.h); else records are handed to it */
   struct sim_wire *wires;
   struct tc_quota quotas[SIM_STREAMS]; /* what is charged to each agent */
@@ -30,39 +30,40 @@ struct sim_agents {
     uint32_t ref;  /* 0: not attached yet */
     uint64_t acked, next;
     uint64_t sent;   /* the highest number that was ever submitted */
-    uint64_t end_at; /* CLOSE comes behind this record; 0: it is not known yet */
+    uint64_t end_at; /* CLOSE follows this record; 0: not known yet */
   } agents[SIM_STREAMS];
   struct sim_stored {
     uint32_t ref;
     uint64_t gen;
-  } stored[SIM_STORED_MAX]; /* to be understood */
+  } stored[SIM_STORED_MAX]; /* waiting for their verdicts */
   size_t nstored;
 };
 
-/* The configuration of a store on the world's disk, with little files. */
+/* Configures a store on the world's disk, with small files. */
 void sim_config(struct tc_config *config, unsigned generations_max);
 
-/* Opens the store, attaches whoever has said anything yet. False: it does not open, diag says why. */
+/* Opens the store and attaches each agent that has sent anything. Returns false with diag set if the store does not
+ * open. */
 bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag);
 /* Ends the store as a daemon does. */
 void sim_agents_stop(struct sim_agents *agents);
 
-/* Each whom it is not known of ends its stream at the end of what it has begun, so that soon all is told. False: the store
- * has failed. */
+/* Lets each stream without an end yet close at the end of its current unit, so that soon everything is reported.
+ * Returns false if the store has failed. */
 bool sim_agents_end_soon(struct sim_agents *agents);
-/* Submits a record of a stream, if it has one to send and the window allows it. */
+/* Submits the stream's next record, if there is one and the window allows it. */
 bool sim_agents_send(struct sim_agents *agents, unsigned stream);
-/* The agent is gone, and will come again. */
+/* The agent disconnects, and will reconnect. */
 void sim_agents_leave(struct sim_agents *agents, unsigned stream);
 /* Stalls the stream's connection for `ns`, or for ever, without either side noticing. */
 void sim_agents_stall(struct sim_agents *agents, unsigned stream, uint64_t ns);
 void sim_agents_lose_touch(struct sim_agents *agents, unsigned stream);
-/* Something of what is on its way arrives. */
+/* Delivers some of the data on its way. */
 void sim_agents_step(struct sim_agents *agents);
-/* The understand branch says what it thinks of a generation that is stored. */
+/* Sends the analysis' verdict on a stored generation. */
 bool sim_agents_understand(struct sim_agents *agents);
 bool sim_agents_are_done(const struct sim_agents *agents); /* all is acked */
-/* Until all is acked, and archived. False: the store has failed. */
+/* Steps until all is acked and archived. Returns false if the store has failed. */
 bool sim_agents_finish(struct sim_agents *agents, bool understand);
 
 /* Fills in who asks to write this stream. */
@@ -71,7 +72,7 @@ void sim_attach_fill(struct tc_attach *attach, unsigned stream,
 
 /* Reports a broken promise with its place, and ends the program. */
 _Noreturn void sim_violation(const char *fmt, ...) TB_PRINTF(1, 2);
-/* Said of each violation: the run's name, and what to begin it with again. */
+/* Sets a function that prints the run's name and how to repeat it, for each violation. */
 void sim_violation_context(void (*say)(void *self), void *self);
 
 #endif

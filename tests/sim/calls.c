@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the C library's names that ask the world instead of the kernel: all of those that the store calls. What
- * is not about a world goes to the kernel. */
+/* Replaces all functions of the C library that the store calls, to ask the world instead of the kernel. Calls outside a
+ * world go to the kernel. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "sim/memory.h"
 #include "sim/world.h"
 
-/* Programs that this one's libraries were built for know no other type. */
+/* dlsym() returns a void pointer. */
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 enum { DISK_BLOCKS = 1 << 20 };
@@ -51,7 +51,7 @@ static int fault(const char *call, bool *out_short) {
   }
 }
 
-/* A change of the disk begins. False: it fails, errno says why. */
+/* Begins a change of the disk. Returns false with errno if it fails. */
 static bool begin_change(const char *call) {
   bool is_short;
 
@@ -72,7 +72,7 @@ static bool is_ours(const char *path) {
   return sim_world != NULL && strncmp(path, SIM_STATE, sizeof SIM_STATE - 1) == 0;
 }
 
-/* The file at a path of several names below a folder; NULL: errno. */
+/* Returns the file at a path of several names below a folder; NULL with errno. */
 static struct sim_file *walk(struct sim_file *folder, const char *path) {
   char name[SIM_NAME];
 
@@ -94,7 +94,7 @@ static struct sim_file *walk(struct sim_file *folder, const char *path) {
   return folder;
 }
 
-/* The folder that has this one; the root has itself. */
+/* Returns the parent folder; the root is its own parent. */
 static struct sim_file *parent_of(const struct sim_file *folder) {
   for (struct sim_file *file = sim_world->disk->files; file != NULL; file = file->next) {
     const char *name;
@@ -225,7 +225,7 @@ int faccessat(int dir, const char *name, int mode, int flags) {
   return walk(folder, name) != NULL ? 0 : -1;
 }
 
-/* ---- what is known of a file */
+/* ---- metadata of a file */
 
 static void describe(const struct sim_file *file, struct stat *out) {
   *out = (struct stat){ .st_mode = file->is_folder ? S_IFDIR | 0750 : S_IFREG | 0640 };
@@ -285,7 +285,7 @@ DIR *fdopendir(int fd) {
   struct listing *listing;
   size_t n = 0;
 
-  if (folder == NULL) abort(); /* nobody else lists folders here */
+  if (folder == NULL) abort(); /* only the store's folders are listed here */
   while (sim_name_at(folder, n) != NULL) n++;
   listing = sim_calloc(1, sizeof *listing + n * SIM_NAME);
   listing->fd = fd;
@@ -441,14 +441,14 @@ off_t lseek(int fd, off_t offset, int whence) {
   struct sim_file *file = file_of(fd);
 
   if (file == NULL) return (off_t)syscall(SYS_lseek, fd, offset, whence);
-  off_t end = (off_t)sim_data_end(file); /* a file begins with data, and ends with a hole */
+  off_t end = (off_t)sim_data_end(file); /* data first, then a hole */
   if (whence == SEEK_DATA) return offset < end ? offset : fail(ENXIO);
   return whence == SEEK_HOLE ? end : fail(EINVAL);
 }
 
-/* ---- memory; a mapped file is copied, as nobody writes it meanwhile */
+/* ---- memory; a mapped file is copied, since nobody writes to it meanwhile */
 
-/* Zeroed blocks of maps that ended, for the next ones: most of a log's file is a hole, and each start maps them all. */
+/* Zeroed blocks of unmapped files, for reuse: most of a log file is a hole, and each start maps them all. */
 static struct sim_map spare[SIM_MAPS];
 
 static void *take_zeroed(size_t bytes) {

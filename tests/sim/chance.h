@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one source of chance of a simulation: the same seed gives the same numbers. */
+/* The only random source of a simulation: the same seed gives the same numbers. */
 #ifndef SIM_CHANCE_H
 #define SIM_CHANCE_H
 
@@ -19,7 +19,7 @@ static inline uint64_t sim_next(struct sim_chance *chance) {
   return z ^ z >> 31;
 }
 
-/* 0 to n-1. */
+/* Returns a number from 0 to n-1. */
 static inline uint64_t sim_below(struct sim_chance *chance, uint64_t n) {
   return sim_next(chance) % n;
 }

@@ -34,7 +34,7 @@ static uint64_t size_after(const struct crash *crash, uint64_t was, uint64_t is)
   }
 }
 
-/* The file's bytes after the crash; what is not on the medium is in `live`. */
+/* Returns the file's bytes after the crash; those not yet on the medium are in `live`. */
 static struct sim_image *torn_image(const struct crash *crash, struct sim_image *medium,
                                     struct sim_image *live) {
   if (medium == live || crash->bytes == ALL_OLD) return sim__image_share(medium);
@@ -111,7 +111,7 @@ static struct sim_file *same(void *self, struct sim_file *file) {
   return file;
 }
 
-/* All that a crashed disk shows is on its medium. */
+/* Settles the crashed disk: all that it shows is on its medium. */
 static void settle(struct sim_disk *disk) {
   for (struct sim_file *file = disk->files; file != NULL; file = file->next)
     if (file->is_folder) sim__names_fill(file->synced_names, file->names, same, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders, and what waits to be done in them. Contents are in image.c, crashes in crash.c. */
+/* Folders, and their pending steps. Contents are in image.c, crashes in crash.c. */
 #include "sim/disk.h"
 
 #include <errno.h>
@@ -123,7 +123,7 @@ void sim_disk_free(struct sim_disk *disk) {
   free(disk);
 }
 
-/* ---- what processes see */
+/* ---- the view of processes */
 
 struct sim_file *sim_find(const struct sim_file *folder, const char *name) {
   const struct sim_entry *entry = find_entry(folder->names, name);
@@ -182,7 +182,7 @@ int sim_rename(struct sim_disk *disk, struct sim_file *from_folder, const char *
   return 0;
 }
 
-/* ---- what is on the medium */
+/* ---- the medium */
 
 static bool same_place(const struct sim_file *a, const char *a_name, const struct sim_file *b,
                        const char *b_name) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk in memory that knows what a power cut would leave of it.
+/* A disk in memory that knows what would remain of it after a power cut.
  *
- * Of each file it has what processes see, and what is on the medium: a sync makes the second like the first. Of each
- * folder likewise; a name that was made, moved or taken away waits, as one step, until its folder is synced, and a
- * sync of the file alone does not bring it along (POSIX promises no more, ext4 keeps more).
+ * Each file has two states: the one that processes see, and the one on the medium; a sync copies the first to the
+ * second. So has each folder; a name that is created, moved or deleted is a pending step until its folder is synced. A
+ * sync of the file alone does not store the step (POSIX promises no more, ext4 does more).
  *
- * sim_disk_crash() gives the disk after a power cut: of every sector that was not synced the old or the new bytes or
- * a part of each; the file as long as it was, or is, or between; each waiting step of a folder done or not, but none
- * without those before it that it needs.
+ * sim_disk_crash() returns the disk after a power cut. Every sector that was not synced has the old bytes, the new ones
+ * or a part of each. The file has its old length, its new one, or one between. Each pending step of a folder is done or
+ * not, but none without the earlier steps that it needs.
  *
- * A sync that is made to fail has written nothing, and the next one will not write these bytes either: they count as
- * clean, as in a Linux page cache. Until the crash a process reads what it wrote.
+ * A failed sync has written nothing, and the next one will not write these bytes either: they count as clean, as in a
+ * Linux page cache. Until the crash a process reads what it wrote.
  *
  * Memory    a disk's files are freed with the disk. Contents are shared by disks until written to.
  * Threads   one.
@@ -30,10 +30,10 @@ struct sim_image; /* a file's contents */
 struct sim_names; /* a folder's */
 
 struct sim_file {
-  struct sim_file *next; /* of the disk's */
+  struct sim_file *next; /* in the disk's list */
   bool is_folder;
-  struct sim_image *live, *medium; /* of a file; the same one where nothing waits */
-  struct sim_image *believed;      /* what the kernel thinks the medium has; NULL: it is right */
+  struct sim_image *live, *medium;        /* of a file; the same if nothing is pending */
+  struct sim_image *believed;             /* the medium as the kernel sees it; NULL: as it is */
   struct sim_names *names, *synced_names; /* of a folder */
   struct sim_file *twin;                  /* on the disk after the crash that is being made */
 };
@@ -43,7 +43,7 @@ struct sim_disk {
   struct sim_file *root;
   struct sim_step { /* of folders, not synced, in order */
     struct sim_step *next;
-    struct sim_file *from_folder, *to_folder; /* NULL: it is new; it goes */
+    struct sim_file *from_folder, *to_folder; /* NULL: created; deleted */
     char from[SIM_NAME], to[SIM_NAME];
     struct sim_file *file;
     bool needed, left_out;
@@ -58,7 +58,7 @@ void sim_disk_free(struct sim_disk *disk);
 enum { SIM_PLAIN_PATTERNS = 4 };
 struct sim_disk *sim_disk_crash(struct sim_disk *disk, unsigned pattern, struct sim_chance *chance);
 
-/* Names. Answer 0 or an errno. */
+/* Names. Each returns 0 or an errno. */
 struct sim_file *sim_find(const struct sim_file *folder, const char *name); /* NULL: none */
 const char *sim_name_at(const struct sim_file *folder, size_t i);           /* NULL: no more */
 struct sim_file *sim_make(struct sim_disk *disk, struct sim_file *folder, const char *name,
@@ -75,10 +75,10 @@ void sim_write(struct sim_file *file, const void *bytes, size_t n, uint64_t offs
 void sim_resize(struct sim_file *file, uint64_t bytes);
 void sim_sync_file(struct sim_file *file);
 void sim_fail_sync(struct sim_file *file);
-/* A bit of what is on the medium turns over; nothing of the file waits. */
+/* Flips a bit on the medium; the file must have no pending change. */
 void sim_rot(struct sim_file *file, uint64_t offset, unsigned bit);
-uint64_t sim_data_end(const struct sim_file *file); /* behind the last page that was written */
-/* A number that only these contents have; changes with every write. */
+uint64_t sim_data_end(const struct sim_file *file); /* after the last page that was written */
+/* Returns a number unique to these contents; changes with every write. */
 uint64_t sim_version(const struct sim_file *file);
 
 #endif

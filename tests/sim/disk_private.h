@@ -13,7 +13,7 @@ struct sim_page {
   unsigned char bytes[SIM_PAGE];
 };
 
-/* Written to by its one owner only. */
+/* Written to only by its single owner. */
 struct sim_image {
   unsigned refs;
   uint64_t version;
@@ -33,14 +33,15 @@ struct sim_names {
 
 struct sim_file *sim__file_new(struct sim_disk *disk, bool is_folder);
 void sim__names_set(struct sim_names *names, const char *name, struct sim_file *file);
-/* An empty one gets the names of another, for files of its own. */
+/* Copies the names of another image into an empty one, for files of its own. */
 void sim__names_fill(struct sim_names *names, const struct sim_names *from,
                      struct sim_file *(*file_of)(void *self, struct sim_file *file), void *self);
 void sim__names_drop(struct sim_names *names, const char *name);
 void sim__names_free(struct sim_names *names);
 void sim__step_apply(const struct sim_step *step, struct sim_names *from, struct sim_names *to,
                      struct sim_file *file);
-/* Are both about one name, so that the later one means nothing without the other? */
+/* Returns whether both steps are about one name, so that the later one is meaningless without the
+ * other. */
 bool sim__step_needs(const struct sim_step *later, const struct sim_step *step);
 
 struct sim_image *sim__image_new(void);

@@ -138,8 +138,8 @@ uint64_t sim_data_end(const struct sim_file *file) {
   return n * SIM_PAGE < file->live->size ? n * SIM_PAGE : file->live->size;
 }
 
-/* Pages that were written since the kernel last thought them clean reach the medium; the others, which a failed sync
- * has dropped, do not. */
+/* Copies to the medium the pages written since the kernel last thought them clean; the others, which a failed sync
+ * dropped, are not copied. */
 static void sync_believed(struct sim_file *file) {
   struct sim_image *medium = sim__image_own(&file->medium);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The other processes, one below the other; each ends with the worst it or those below it came to. Answers who is below
- * this one, 0 in the last; *job is each one's own number, 0 here. */
+/* Forks the other processes, each the child of the one before; each exits with the worst status of itself and its
+ * descendants. Returns the child's pid, 0 in the last process; *job is the number of each process, 0 in the first. */
 static inline pid_t sim_split(uint64_t *job, uint64_t jobs) {
   for (; *job + 1 < jobs; ++*job) {
     pid_t pid = fork();

@@ -17,7 +17,7 @@ void *REAL(malloc)(size_t bytes);
 void *REAL(calloc)(size_t n, size_t bytes);
 void *REAL(realloc)(void *old, size_t bytes);
 
-/* Does the program itself ask, and not a library? */
+/* Returns whether the caller is in the program itself, not in a library. */
 static bool is_own(const void *caller) {
   extern const char __executable_start[], etext[];
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory in a simulation.
  *
- * memory.c has functions of malloc's names: what the store, the protocol and the libraries below them ask for is asked
- * of the world first, which may have none (struct sim_world, no_memory). The machine itself, its disk and its wires,
- * takes its own from here: of that there is always enough.
+ * memory.c replaces malloc and its kin: an allocation of the store, the protocol or a library below them first asks the
+ * world, which may refuse it (struct sim_world, no_memory). The machine itself, its disk and its connections allocate
+ * through this header, and always succeed.
  *
  * Memory    free() for all of it.
  * Threads   one.
@@ -14,10 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* This allocation of the store's fails: errno says so. caller: an address in who asks. */
+/* Returns true, with errno set, if this allocation of the store fails. caller: a code address in
+ * the function that allocates. */
 bool sim_is_short(const void *caller);
 
-/* Never NULL: a simulation without memory has no answer, and ends. */
+/* Never returns NULL: ends the program if memory cannot be allocated. */
 void *sim_malloc(size_t bytes);
 void *sim_calloc(size_t n, size_t bytes);
 void *sim_reallocarray(void *old, size_t n, size_t bytes);

@@ -17,16 +17,16 @@
 
 /* Counts what the metas report of a unit. */
 struct seen {
-  unsigned times;          /* archived; or its LOSS told */
-  uint64_t batches, bytes; /* told as lost, by whomever */
+  unsigned times;          /* archived, or its LOSS recorded */
+  uint64_t batches, bytes; /* reported as lost, by agent or store */
 };
 
 struct proof {
   const struct sim_agents *agents;
   struct seen *seen[SIM_STREAMS]; /* by unit */
   unsigned ended[SIM_STREAMS];
-  struct tc_day_ledger ledger; /* of the day at which the walk is, if that has one */
-  unsigned char *bytes;        /* of the trace that is looked at */
+  struct tc_day_ledger ledger; /* of the day that is being walked, if it has one */
+  unsigned char *bytes; /* of the current trace */
   size_t nbytes, cap;
   uint64_t records; /* of ledgers */
 };
@@ -50,7 +50,7 @@ static void see(struct proof *proof, unsigned stream, const struct sim_unit *uni
     sim_violation("I2: %s: has generation %" PRIu64 " of stream %u again", path, unit->gen, stream);
 }
 
-/* The unit that the store gave up, and says so; be it that its agent gave it up too. */
+/* Returns the unit that the store reports as given up, even if its agent gave it up too. */
 static const struct sim_unit *given_up(const struct proof *proof, unsigned stream,
                                        const Tracecollect__V1__LossMeta *loss) {
   const struct sim_script *script = &proof->agents->scripts[stream];
@@ -64,7 +64,7 @@ static const struct sim_unit *given_up(const struct proof *proof, unsigned strea
   return NULL;
 }
 
-/* A run of whole generations, found to be rotten: all of each is lost. False: it is another loss. */
+/* A run of whole generations that is rotten: all of each is lost. Returns false if the loss is another one. */
 static bool see_run(struct proof *proof, unsigned stream, const Tracecollect__V1__LossMeta *loss) {
   const struct sim_script *script = &proof->agents->scripts[stream];
   uint64_t gen = loss->first_gen, batches = 0, bytes = 0;
@@ -223,7 +223,7 @@ static tb_rc expect_ledger_sums(void *self, const struct tc_archive_file *file) 
   return TB_OK;
 }
 
-/* ---- all of it */
+/* ---- the whole archive */
 
 static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   struct proof *proof = self;
@@ -231,7 +231,7 @@ static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   tc_meta *meta;
 
   if (is_ledger(file)) return expect_records(proof, file);
-  if (!tc_name_ends(file->name, ".meta")) return TB_OK; /* traces are looked at with their metas */
+  if (!tc_name_ends(file->name, ".meta")) return TB_OK; /* traces are checked with their metas */
   if (tc_meta_read(file->dir_fd, file->name, &diag, &meta) != TB_OK)
     sim_violation("I4: %s: %s", file->path, diag.text);
   if (tc_day_ledger_covers(&proof->ledger, meta)) {
@@ -249,8 +249,8 @@ static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   return TB_OK;
 }
 
-/* A generation is archived, or given up and lost if the store is impatient; of a loss all is told, by the agent or before
- * it. */
+/* Expects a generation to be archived, or given up and lost if the store is impatient; a loss to be reported in full,
+ * by the agent or before it. */
 static void expect_seen(const struct proof *proof, unsigned stream, const struct sim_unit *unit) {
   const struct seen *seen = seen_of(proof, stream, unit);
   bool is_loss = unit->lost_gens > 0;
@@ -323,7 +323,7 @@ struct sim_whole sim_expect_whole(const struct sim_agents *agents, bool verify) 
   return (struct sim_whole){ seen.expired, proof.records };
 }
 
-/* ---- one number for it all */
+/* ---- hash of the archive */
 
 static uint64_t fold(uint64_t hash, const void *bytes, size_t n) {
   const unsigned char *at = bytes;

@@ -9,7 +9,7 @@
 #include "sim/agents.h"
 
 struct sim_whole {
-  uint64_t expired; /* segments; with verify */
+  uint64_t expired; /* segments; set only with verify */
   uint64_t folded;  /* records of ledgers */
 };
 

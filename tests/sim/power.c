@@ -3,14 +3,14 @@
  *
  *     sim_power [--seed S] [--records N] [--patterns P] [--every N] [--generations N] [--jobs N] [--full 1]
  *
- * One run of the store on a simulated disk. Before each call that changes the disk the power is cut, in P ways: what
- * was not synced is kept, dropped or torn. On what each leaves the store starts, the agents go on from what they know,
- * end their streams, and all that was ever acked must be there, once. Some of these runs are cut in the same way, at
- * a boundary that chance names, recovery's own included, up to three deep; and some are ended and begun once more,
- * which must change nothing.
+ * Runs the store once on a simulated disk. Before each call that changes the disk the power is cut, in P ways: data
+ * that was not synced is kept, dropped or torn. After each cut the store starts on the remaining disk, the agents go on
+ * from what they know and end their streams, and all that was ever acked must be there, once. Some of these runs are
+ * cut again in the same way, at a random boundary (in recovery, too), up to three deep. Others are stopped and started
+ * once more, which must change nothing.
  *
- * --every N: of N boundaries one. --generations N: in a file. --jobs N: processes that share the boundaries. Without
- * --full 1, or TC_FULL in the environment, a short run is made and a few boundaries are tried. */
+ * --every N: try one boundary of N. --generations N: per file. --jobs N: processes that share the boundaries. Without
+ * --full 1, or TC_FULL in the environment, the run is short and a few boundaries are tried. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -35,14 +35,14 @@ enum {
 
 static struct run {
   uint64_t seed, records, patterns, every, generations, jobs, full;
-  uint64_t job; /* which of them this process is */
+  uint64_t job; /* number of this process */
   struct tc_config config;
   struct sim_script scripts[SIM_STREAMS];
   uint64_t tried, crashes, nested;
   struct level { /* of crashes within crashes; 0 is the run itself */
     struct sim_agents agents;
     struct sim_chance chance;
-    uint64_t cut_at; /* boundary of this level at which the next crash comes; 0: none */
+    uint64_t cut_at; /* boundary of this level for the next crash; 0: none */
     uint64_t boundary, pattern;
     const char *call;
   } levels[DEPTH_MAX + 1];
@@ -62,7 +62,7 @@ static void say_where(void *self) {
 
 static void at_boundary(void *self, const char *call);
 
-/* The store starts on what the power cut left; all that was acked must be there. */
+/* Starts the store on what the power cut left; all that was acked must be there. */
 static void prove(struct sim_disk *disk, uint64_t seed) {
   static struct sim_world worlds[DEPTH_MAX + 1];
   struct level *level = &run.levels[run.depth];
@@ -122,7 +122,7 @@ static void at_boundary(void *self, const char *call) {
     cut(level, world, call, pattern);
 }
 
-/* Writes all streams, a few records at a time, so that boundaries lie between few of them. */
+/* Writes all streams, a few records at a time, so that few records lie between two boundaries. */
 static void write_streams(struct sim_agents *agents) {
   struct sim_chance *chance = &agents->chance;
   bool more = true;

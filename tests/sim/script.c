@@ -58,7 +58,7 @@ static size_t batch_bytes(struct sim_chance *chance) {
   return 1 + (size_t)sim_below(chance, 200);
 }
 
-/* Adds batches; sums them up in `end`. */
+/* Adds batches, and their sums to `end`. */
 static void add_batches(struct writer *w, size_t n, Tracecollect__V1__GenerationEnd *end) {
   unsigned char payload[FULL_BATCH];
 

@@ -2,8 +2,8 @@
 /* Scripts of what the agents of a simulation send. The seed and n alone determine record n of a stream, so the script
  * says what the archive must hold.
  *
- * A stream is its header, generations and losses, and at last a CLOSE, which comes where the stream is told to end:
- * behind a whole generation or a loss. */
+ * A stream is its header, generations and losses, and at last a CLOSE. The CLOSE follows a whole generation or a loss,
+ * at the point where the stream is made to end. */
 #ifndef SIM_SCRIPT_H
 #define SIM_SCRIPT_H
 
@@ -35,14 +35,14 @@ struct sim_script {
   size_t nunits;
 };
 
-/* About so many records: the last unit is whole. slow: generations are long, as are those of a program that has little
- * to tell. */
+/* Makes a script of about that many records; the last unit is whole. slow: long generations, as of a program with few
+ * events. */
 struct sim_script sim_script_make(struct sim_chance *chance, size_t nrecords, bool slow);
 void sim_script_free(struct sim_script *script);
 
-/* The end of the unit that has this record. */
+/* Returns the end of the unit that has this record. */
 uint64_t sim_script_border(const struct sim_script *script, uint64_t seq);
-/* The CLOSE behind record end_seq; payload is the caller's. */
+/* Returns the CLOSE after record end_seq; the caller owns the payload. */
 struct sim_record sim_script_close(const struct sim_script *script, uint64_t end_seq);
 
 #endif

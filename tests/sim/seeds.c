@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chance in everything (docs/RELIABILITY.md, row 4).
+/* Random lives (docs/RELIABILITY.md, row 4).
  *
  *     sim_seeds [--from SEED] [--count N] [--jobs N]
  *
- * A seed is one life of a minute or more of the store on a simulated machine: its agents write frames, which arrive in
- * pieces and late, lose their connections in the middle of one and come again beside what is still on its way, stall,
- * and are half open; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
- * recovery's and its own end's included; calls fail, reads, listings and looks too, syncs fail and lie; allocations
- * fail; the wall clock jumps; in a third of the lives retention deletes what has no room; in a third the
- * store soon gives up what lies open, and its agent goes on with it, or gives it up as well. Then all goes well for a
- * while, and everything that was ever acked must be in the archive, once, or must have expired, or be told as lost,
- * once. The same seed is the same life: each sixteenth is lived twice, and must come to the same archive by the same
- * number of calls.
+ * A seed is one life of a minute or more of the store on a simulated machine. Its agents write frames, which arrive
+ * late and in pieces; they lose their connections in the middle of a frame, reconnect beside what is still on its way,
+ * stall, and are half open. The machine loses its power, or the store is killed or stopped, in the middle of any call
+ * that changes the disk, those of recovery and of the stop included. Calls fail (reads, listings and stat calls, too);
+ * syncs fail and lie; allocations fail; the wall clock jumps. In a third of the lives retention deletes what has no
+ * room; in a third the store soon gives up open generations, and the agent goes on with them or gives them up as well.
+ * Then all goes well for a while, and everything that was ever acked must be in the archive, once, or have expired, or
+ * be reported as lost, once. The same seed is the same life: each sixteenth is run twice, and must result in the same
+ * archive by the same number of calls.
  *
  * --jobs N: processes that share the seeds. */
 #include <inttypes.h>
@@ -35,7 +35,7 @@ enum { RECORDS = 60, FAULTS_MIN = 20, TWICE_ONCE_IN = 16, STARTS_MAX = 200 };
 
 static const uint64_t MS = 1000000, SECOND = 1000000000, LIFE_NS = UINT64_C(60000000000),
                       JUMPS_NS[] = { UINT64_C(60000000000), UINT64_C(86400000000000),
-                                     UINT64_C(1577880000000000000) }; /* the last: 50 years */
+                                     UINT64_C(1577880000000000000) }; /* the last is 50 years */
 
 struct life {
   uint64_t seed;
@@ -45,15 +45,15 @@ struct life {
   struct tc_config config;
   struct sim_script scripts[SIM_STREAMS];
   struct sim_disk *left;        /* what the last power cut left */
-  uint64_t cut_in;              /* so many boundaries; 0: none is planned */
-  uint64_t failing;             /* of so many calls to come some fail */
-  unsigned failed_reads;        /* one after the other */
-  uint64_t short_in, short_for; /* allocations: then so many in a row find nothing */
-  bool short_own;               /* only the store's own count */
-  bool rots;                    /* what lies open, while the power is off */
-  uint64_t cuts, failures, shortages, jumps, calls; /* that were */
+  uint64_t cut_in;              /* boundaries until the next cut; 0: none planned */
+  uint64_t failing;             /* some of the next so many calls fail */
+  unsigned failed_reads;        /* in a row */
+  uint64_t short_in, short_for; /* allocations until a shortage, and its length */
+  bool short_own;               /* count only the store's own allocations */
+  bool rots;                    /* flip bits in open/ while the power is off */
+  uint64_t cuts, failures, shortages, jumps, calls; /* totals of this life */
   struct sim_whole whole;                           /* at its end */
-  uint64_t rotten;                                  /* open files, of which a bit turned over */
+  uint64_t rotten;                                  /* open files with a flipped bit */
 };
 
 static void say_where(void *self) {
@@ -66,7 +66,7 @@ static void say_where(void *self) {
           life->cuts, life->failures, life->shortages, life->jumps, life->seed, TC_COMMIT);
 }
 
-/* ---- what goes wrong */
+/* ---- faults */
 
 static void at_boundary(void *self, const char *call) {
   struct life *life = self;
@@ -76,7 +76,7 @@ static void at_boundary(void *self, const char *call) {
   life->left =
       sim_disk_crash(life->world.disk, (unsigned)sim_below(&life->chance, 12), &life->chance);
   life->agents.dead =
-      true; /* it goes on on a disk that nobody will see again, and nobody hears it */
+      true; /* it runs on with a disk that is discarded, and its replies are ignored */
   life->world.boundary = NULL;
   life->world.fault = NULL;
   life->world.no_memory = NULL;
@@ -145,12 +145,12 @@ static void rot(struct life *life) {
     struct sim_file *file = sim_find(open, name);
     if (sim_size(file) == 0 || sim_once_in(&life->chance, 2)) continue;
     sim_rot(file, sim_below(&life->chance, sim_size(file)), (unsigned)sim_below(&life->chance, 8));
-    life->agents.impatient = true; /* as it is then, to the oracle */
+    life->agents.impatient = true; /* to the oracle */
     life->rotten++;
   }
 }
 
-/* The machine is there again, with what is left on its disk. */
+/* Restarts the machine with what is left on its disk. */
 static void after_cut(struct life *life) {
   if (life->rots) rot(life);
   uint64_t mono = life->world.mono_ns, wall = life->world.wall_ns;
@@ -166,7 +166,7 @@ static void after_cut(struct life *life) {
   arm(life);
 }
 
-/* With calls that fail, and power cuts, it may take more than one try. */
+/* Starts the store; failing calls and power cuts may make several tries necessary. */
 static void start(struct life *life) {
   struct tb_diag diag = { 0 };
 
@@ -285,15 +285,15 @@ static void end(struct life *life) {
   }
   sim_agents_stop(&life->agents);
   if (sim_find(life->world.disk->root, "catalog.stale") !=
-      NULL) { /* the next start makes it anew */
+      NULL) { /* the next start rebuilds the catalog */
     start_well(life);
     sim_agents_stop(&life->agents);
   }
   life->whole = sim_expect_whole(&life->agents, true);
 }
 
-/* In one of three an archive that has no room for all of it. From a chance of its own: other lives stay what they were.
- * */
+/* In a third of the lives the archive has no room for all of it. Uses random numbers of its own, so that other lives do
+ * not change. */
 static void keep_little(struct life *life) {
   struct sim_chance chance = { .state = ~life->seed };
   struct tc_config *config = &life->config;
@@ -311,7 +311,7 @@ static void keep_little(struct life *life) {
   config->retention_kept_age = 1 + sim_below(&chance, 60 * SECOND);
 }
 
-/* In one of three a store that soon gives up what lies open: of agents that stay away, or hold the log. */
+/* In a third of the lives the store soon gives up open generations of agents that stay away, or that hold the log. */
 static void give_up_soon(struct life *life) {
   struct sim_chance chance = { .state = life->seed * UINT64_C(0x9e3779b97f4a7c15) };
   struct tc_config *config = &life->config;
@@ -326,7 +326,7 @@ static void give_up_soon(struct life *life) {
   config->log_held_bytes_max = config->log_checkpoint_bytes + sim_below(&chance, 60 << 10);
 }
 
-/* In one of three files of many generations, of which the log soon lets go. */
+/* In a third of the lives files have many generations, and the log soon deletes them. */
 static void write_long_runs(struct life *life) {
   struct sim_chance chance = { .state = life->seed * UINT64_C(0xd1342543de82ef95) };
   struct tc_config *config = &life->config;
@@ -342,7 +342,7 @@ static void write_long_runs(struct life *life) {
   life->rots = sim_once_in(&chance, 2);
 }
 
-/* Answers a number that only this life comes to. */
+/* Runs a life; returns a number that only this life results in. */
 static uint64_t live_through(uint64_t seed, struct life *life) {
   *life = (struct life){ .seed = seed, .chance = { .state = seed } };
   sim_violation_context(say_where, life);
@@ -402,7 +402,7 @@ static void live_and_count(uint64_t seed, struct sum *sum) {
 }
 
 static struct {
-  uint64_t from, count, jobs, job; /* job: which of them this process is */
+  uint64_t from, count, jobs, job; /* job: number of this process */
 } run = { .from = 1, .jobs = 1 };
 
 static void read_arguments(int argc, char **argv) {

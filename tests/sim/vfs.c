@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog on the world's disk: what SQLite has not synced is torn by a power cut as everything else is. Its calls
- * are no boundaries of their own: what SQLite makes of a crash inside them is SQLite's to test. One connection at a
- * time has the file, so locks are granted and the WAL's index is memory of the connection. */
+/* Puts the catalog on the world's disk: a power cut tears what SQLite has not synced, as it does with other files.
+ * SQLite's calls are not boundaries: a crash inside them is SQLite's to test. Only one connection at a time has the
+ * file, so locks are always granted and the WAL's index is memory of the connection. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -16,8 +16,7 @@ enum { REGIONS = 64 };
 struct handle {
   sqlite3_file base;
   struct sim_file *file;
-  struct sim_file *
-      folder; /* to be synced along with it for the first time, as SQLite does for a log it makes */
+  struct sim_file *folder; /* synced with the file's first sync, as SQLite does for a new log */
   void *regions[REGIONS];
 };
 
@@ -141,7 +140,7 @@ static const sqlite3_io_methods methods = { .iVersion = 2,
                                             .xShmBarrier = shm_barrier,
                                             .xShmUnmap = shm_unmap };
 
-/* "/proc/self/fd/N/NAME", as the catalog has it. */
+/* Parses "/proc/self/fd/N/NAME", the form of the catalog's paths. */
 static struct sim_file *folder_of(const char *path, const char **out_name) {
   int fd, at = 0;
 
@@ -233,7 +232,7 @@ void sim_vfs_register(void) {
                              .xSleep = nap,
                              .xCurrentTimeInt64 = now };
 
-  /* There is one thread, and nobody asks how much memory it takes. */
+  /* SQLite runs on one thread, and its memory statistics are not used. */
   if (sqlite3_config(SQLITE_CONFIG_SINGLETHREAD) != SQLITE_OK ||
       sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK)
     abort();

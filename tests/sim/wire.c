@@ -20,7 +20,7 @@ struct sim_wire {
   uint64_t conn;
   bool left;   /* by the agent */
   bool closed; /* by the collector */
-  bool held;   /* the collector has a whole frame that it can do nothing with now */
+  bool held;   /* the collector has a whole frame that it cannot take now */
   uint64_t stalled_until_ns, silent_until_ns; /* mono; 0: not at all. Silent: half open */
 
   struct tc_ingest ingest;
@@ -49,9 +49,9 @@ static void free_wire(struct sim_wire *wire) {
   free(wire);
 }
 
-/* ---- the collector's end */
+/* ---- the collector's side */
 
-/* Takes msg, NULL for want of memory. TB_AGAIN: later. */
+/* Takes msg, NULL if memory is short. TB_AGAIN: try later. */
 static tb_rc submit(struct sim_wire *wire, struct tc_submit *msg) {
   if (msg == NULL) return TB_AGAIN;
   msg->conn = wire->conn;
@@ -103,7 +103,7 @@ static bool arrive(struct sim_wire *wire) {
   tb_rc rc = tc_ingest_bytes(&wire->ingest, wire->bytes, n, &used);
   sim_world->inside--;
   if (rc == TB_NOMEM)
-    wire->closed = true; /* the agent comes again, with the same */
+    wire->closed = true; /* the agent reconnects, with the same */
   else if (rc != TB_OK && rc != TB_AGAIN)
     sim_violation("stream %u: what its agent says is refused: %s", wire->stream, wire->diag.text);
   wire->held = rc == TB_AGAIN;
@@ -112,7 +112,7 @@ static bool arrive(struct sim_wire *wire) {
   return used > 0;
 }
 
-/* ---- the agent's end */
+/* ---- the agent's side */
 
 static void append(struct sim_wire *wire, const void *bytes, size_t n) {
   if (wire->cap - wire->n < n) {

@@ -21,7 +21,7 @@ enum { STACK_BYTES = 4 << 20, STACKS_KEPT = 64, TURN_ENDS_ONCE_IN = 4 };
 
 struct sim_world *sim_world;
 
-/* Stacks of threads that ended, for the next ones: a million are begun. */
+/* Stacks of ended threads, for reuse: a million threads are started. */
 static char *stacks[STACKS_KEPT];
 static size_t nstacks;
 
@@ -125,7 +125,7 @@ bool sim_turn(uint64_t until_ns) {
   for (size_t i = 0; i < world->nthreads; i++)
     if (is_ready(world, world->threads[i])) ready[n++] = world->threads[i];
   if (n > 0) {
-    world->mono_ns += 1000; /* nothing takes no time */
+    world->mono_ns += 1000; /* each step takes time */
     world->wall_ns += 1000;
     run_thread(world, ready[sim_below(&world->chance, n)]);
     return true;
@@ -172,7 +172,7 @@ void sim_boundary(const char *call) {
 
   if (world->quiet > 0) return;
   if (world->running != NULL && sim_once_in(&world->chance, TURN_ENDS_ONCE_IN))
-    sim_wait(-1, 0); /* another one may come first */
+    sim_wait(-1, 0); /* another thread may run first */
   world->boundaries++;
   if (world->boundary != NULL) world->boundary(world->self, call);
 }

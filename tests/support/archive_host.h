@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query room over a throw-away store, without loops or agents: records go in through store_driver.h, questions are
- * asked by sessions, or by an HTTP server that is given `query`. */
+/* The query room over a throw-away store, without loops or agents: records are written through store_driver.h, queries
+ * come from sessions, or from an HTTP server that gets `query`. */
 #ifndef TT_ARCHIVE_HOST_H
 #define TT_ARCHIVE_HOST_H
 
@@ -19,7 +19,7 @@ struct tt_host {
 void tt_host_open(struct tt_host *host, unsigned generations_max); /* of one segment file */
 void tt_host_close(struct tt_host *host);
 
-/* A stream that is attached and may write; id tells streams and their instances (host-ID) apart. */
+/* Attaches a stream that may write; `id` makes streams and their instances (host-ID) differ. */
 struct tt_writer tt_host_writer(struct tt_host *host, uint64_t conn, unsigned id);
 
 #endif

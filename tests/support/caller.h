@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For a helper that many cases call: a failed assertion of it names the call, where Criterion names its own line alone.
+/* Lets a failed assertion in a shared helper name the line of the helper's caller, where Criterion names only the
+ * helper's line.
  *
  *   static void expect(const char *text) { cr_assert(is_right(text), TT_CALLER); }
  *   #define expect(...) TT_CALL(expect(__VA_ARGS__))

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child must not end by itself, and must say one of the two texts first. */
+/* Expects the child to be killed by a signal, after printing one of the two texts. */
 static inline void tt_expect_death(const char *name, void (*call)(void), const char *said,
                                    const char *or_said) {
   char text[4000];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader at the unix socket of a server: one question after the other over one connection. */
+/* A client at a server's unix socket: sends one request after the other over one connection. */
 #ifndef TT_HTTP_READER_H
 #define TT_HTTP_READER_H
 
@@ -8,17 +8,18 @@
 struct tt_reader {
   int fd;
   size_t body_len;
-  char answer[TT_HTTP_ANSWER_BYTES]; /* the head, as text; behind it what is left of the body */
+  char answer[TT_HTTP_ANSWER_BYTES]; /* the head as text, then the rest of the body */
   char body[TT_HTTP_ANSWER_BYTES];
 };
 
 void tt_reader_open(struct tt_reader *reader, const struct tt_http *server);
 void tt_reader_close(struct tt_reader *reader);
 
-/* request: "METHOD /path"; fields: more lines of the head, each with its CR LF; text: a body in JSON, or NULL. */
+/* Sends a request. request: "METHOD /path"; fields: further lines of the head, each with its CR LF; text: a body in
+ * JSON, or NULL. */
 void tt_say(const struct tt_reader *reader, const char *request, const char *fields,
             const char *text);
-/* The status of the next answer; 0: the connection has ended. */
+/* Returns the status of the next answer; 0 if the connection has ended. */
 int tt_hear(struct tt_reader *reader);
 int tt_ask(struct tt_reader *reader, const char *request, const char *fields, const char *text);
 

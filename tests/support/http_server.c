@@ -168,7 +168,7 @@ int tt_http_dial_metrics(const struct tt_http *s) {
   return dial(INADDR_LOOPBACK, s->metrics_port);
 }
 
-/* A server that has ended the connection is the test's to notice, in what it hears. */
+/* A closed connection is not an error here: the test sees it in what it reads. */
 void tt_http_say(int fd, const void *bytes, size_t n) {
   for (ssize_t sent; n > 0; n -= (size_t)sent, bytes = (const char *)bytes + sent)
     if ((sent = send(fd, bytes, n, MSG_NOSIGNAL)) < 0) return;
@@ -197,7 +197,7 @@ size_t tt_http_ask_at(int fd, const char *text, size_t piece, char *out) {
   struct pollfd answered = { .fd = fd, .events = POLLIN };
 
   tt_http_say_in_pieces(fd, text, piece);
-  (void)poll(&answered, 1, TT_PATIENCE_MS); /* who ends before that is gone, and hears nothing */
+  (void)poll(&answered, 1, TT_PATIENCE_MS); /* a client that closes before gets no answer */
   shutdown(fd, SHUT_WR);
   size_t n = tt_http_hear(fd, out, NULL);
   close(fd);

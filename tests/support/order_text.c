@@ -13,7 +13,7 @@
 
 enum { IDS_MAX = 64 };
 
-/* Ids that a generation names, and those it defines. */
+/* Ids that a generation refers to, and those that it defines. */
 struct ids {
   uint64_t named[IDS_MAX], defined[IDS_MAX];
   unsigned n_named, n_defined;

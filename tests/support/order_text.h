@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests say a trace out loud (support/trace_text.h) and look at what comes out in order.
+/* Runs a trace given as text (support/trace_text.h) through the reader, and checks the ordered
+ * events.
  *
- * tt_order_text() adds what a test does not care about, unless the text has it: a frequency of one
- * tick a nanosecond and, from 1.25, clocks; a string "sN" for every string id N that events name;
- * an empty stack for every stack id; from 1.26 the end of each generation.
+ * tt_order_text() adds what most tests leave out, unless the text has it: a frequency of one tick a
+ * nanosecond and, from 1.25, clocks; a string "sN" for every string id N that events name; an empty
+ * stack for every stack id; from 1.26 the end of each generation.
  */
 #ifndef TT_ORDER_TEXT_H
 #define TT_ORDER_TEXT_H
@@ -17,16 +18,17 @@ struct tt_run {
   struct tb_diag diag;
   struct to_event *events; /* all that were delivered */
   size_t count, cap;
-  size_t looked_at; /* by tt_expect_order() */
+  size_t looked_at; /* number of events that tt_expect_order() has checked */
   uint64_t generations, lone_region_ends;
   size_t feed_bytes;       /* at most this many a feed; 0: all at once */
-  bool feed_whole_batches; /* so many, and what is left of the batch */
+  bool feed_whole_batches; /* feed_bytes, rounded up to the end of the batch */
   unsigned flags;
   struct to_limits limits;
   struct tb_diag misannotated; /* to_reader_misannotated(); rc TB_OK: none */
 };
 
-/* The bytes of a text trace, completed as said above. Fails the test on text it cannot read. */
+/* Converts a text trace to bytes, completed as described above. Fails the test if the text is not
+ * valid. */
 void tt_trace_bytes(const char *text, struct tb_mem *mem, struct tb_buf *out);
 
 struct tt_run tt_order_text(const char *text);
@@ -41,7 +43,7 @@ void tt_run_fini(struct tt_run *run);
     tb_diag_format(&(run).diag, text_, sizeof text_);                                              \
     cr_assert_eq((run).rc, TB_OK, "%s: %s", tb_rc_name((run).rc), text_);                          \
   } while (0)
-/* Broken, for a reason that holds these words. */
+/* Expects TB_BROKEN, with these words in the reason. */
 #define TT_BROKEN(run, words)                                                                      \
   do {                                                                                             \
     cr_assert_eq((run).rc, TB_BROKEN, "%s", tb_rc_name((run).rc));                                 \

@@ -18,7 +18,7 @@ static inline int tt_patience_s(void) {
 #define TT_PATIENCE_S  tt_patience_s()
 #define TT_PATIENCE_MS (TT_PATIENCE_S * 1000)
 
-/* `make soak`: whole sweeps, where `make test` takes a sample. */
+/* Whether the test makes a full sweep (`make soak`) instead of a sample (`make test`). */
 static inline _Bool tt_full(void) {
   const char *text = getenv("TC_FULL");
 
@@ -32,7 +32,7 @@ static inline _Bool tt_full(void) {
 #define TT_LESS(all, sanitized) (all)
 #endif
 
-/* In a test of Criterion's: looks again each millisecond. */
+/* For tests under Criterion: checks the condition every millisecond. */
 #define TT_WAIT_UNTIL(condition)                                                                   \
   do {                                                                                             \
     for (int left_ = TT_PATIENCE_MS; !(condition) && left_ > 0; left_--) usleep(1000);             \

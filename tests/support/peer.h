@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scripted agent: a blocking TLS 1.3 client that says exactly what a test wants, right or wrong.
+/* A scripted agent: a blocking TLS 1.3 client that sends exactly the bytes that a test wants, valid
+ * or not.
  *
  * Errors    a call that cannot do its work answers false and leaves the reason in peer->why; none
  *           waits longer than TT_PATIENCE_S.
@@ -21,15 +22,15 @@ struct tt_peer {
 
 struct tt_peer_terms {
   const char *address;   /* HOST:PORT */
-  const char *ca_dir;    /* whose ca.pem is trusted */
-  const char *certs_dir; /* of the certificate; NULL: ca_dir */
+  const char *ca_dir;    /* folder of the trusted ca.pem */
+  const char *certs_dir; /* folder of the certificate; NULL: ca_dir */
   const char *name;      /* NAME.pem, NAME.key; NULL: no certificate */
   const char *alpn;      /* NULL: none offered */
   SSL_CTX
   *ctx; /* of another peer of the same terms, whose files are then not read again; or NULL */
 };
 
-/* False: TCP or TLS said no. A TLS 1.3 client hears of a refused certificate only at its first read. */
+/* Returns false if TCP or TLS failed. A TLS 1.3 client learns of a refused certificate only at its first read. */
 bool tt_peer_open(struct tt_peer *peer, const struct tt_peer_terms *terms);
 void tt_peer_close(struct tt_peer *peer);
 
@@ -38,9 +39,10 @@ bool tt_peer_send_frame(struct tt_peer *peer, enum tp_kind kind, uint64_t seq, u
                         const void *payload, size_t n);
 bool tt_peer_hello(struct tt_peer *peer, const unsigned char stream[16], const char *service);
 
-/* The next frame, which lives until the next call. False: the connection ended, why says how. */
+/* Reads the next frame, valid until the next call. Returns false if the connection ended; `why` has
+ * the reason. */
 bool tt_peer_read_frame(struct tt_peer *peer, struct tp_frame *out);
-/* Reads on until a frame of this kind; others are let go. */
+/* Reads until a frame of this kind; other frames are dropped. */
 bool tt_peer_wait_for(struct tt_peer *peer, enum tp_kind kind, struct tp_frame *out);
 
 #endif

@@ -71,7 +71,7 @@ static void bytes_add(struct bytes *b, const void *data, size_t n) {
   b->n += n;
 }
 
-/* With the lock held. Ends the connection. */
+/* Call with the lock held. Ends the connection. */
 static bool breach(struct tt_collector *p, const char *fmt, ...) {
   va_list args;
 
@@ -81,7 +81,7 @@ static bool breach(struct tt_collector *p, const char *fmt, ...) {
   return false;
 }
 
-/* Saying. */
+/* Sending. */
 
 static bool say(struct tt_collector *p, enum tp_kind kind, const ProtobufCMessage *message) {
   unsigned char bytes[TP_HEADER_BYTES + 4096];
@@ -121,9 +121,9 @@ static bool say_refuse(struct tt_collector *p) {
   return false;
 }
 
-/* Hearing. */
+/* Receiving. */
 
-/* Another stream than before starts from nothing. */
+/* A different stream than before starts with empty state. */
 static void begin_stream(struct tt_collector *p, const unsigned char *id) {
   char text[33];
 
@@ -374,7 +374,7 @@ static void converse(struct tt_collector *p) {
   }
 }
 
-/* Closing with bytes unread would reset the connection, and our last words with it. */
+/* Closing with unread bytes would reset the connection, and lose the last frames sent. */
 static void drain(struct tt_collector *p) {
   char bytes[4096];
 

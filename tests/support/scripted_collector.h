@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A collector in the test's own process: real TLS on loopback, memory instead of a disk, and rules
- * for misbehaving. It checks all that PROTOCOL.md asks of an agent; the first breach is kept in
- * words.
+ * for misbehaving. It checks all rules of PROTOCOL.md for agents; `breach` has the first violation.
  *
  * Memory    what it received, until free.
  * Threads   one of its own; every call is safe from the test's thread.
@@ -16,20 +15,20 @@
 
 enum { TT_COLLECTOR_LOSSES = 64, TT_COLLECTOR_GENERATIONS = 4096 };
 
-/* All zero: a good collector. */
+/* All zero: a collector without faults. */
 struct tt_collector_rules {
   const char *certs; /* another folder than the one given at start */
   bool no_alpn;
   uint64_t credit_bytes;  /* window; default 4 MiB */
   unsigned heartbeat_ms;  /* default 5000 */
-  bool no_acks;           /* takes records and grants nothing more */
-  bool mute;              /* reads, but says nothing at all, heartbeats neither */
+  bool no_acks;           /* accepts records, but sends no ack and no credit */
+  bool mute;              /* reads, but sends nothing, not even heartbeats */
   bool deaf;              /* after WELCOME reads nothing */
   uint64_t hang_up_after; /* records on each connection, of which the last is not acked */
   int refuse_code;        /* answers HELLO with REFUSE */
   bool refuse_permanent;
-  unsigned goaway_wait_ms; /* answers the first record with GOAWAY, acks and leaves */
-  uint64_t ack_ahead;      /* acks so many records more than came */
+  unsigned goaway_wait_ms; /* answers the first record with GOAWAY, acks and closes */
+  uint64_t ack_ahead;      /* acks that many records more than it received */
   bool forget;             /* WELCOME says that nothing is durable */
 };
 
@@ -40,9 +39,9 @@ struct tt_collector_loss {
 
 struct tt_collector_seen {
   unsigned connections;     /* welcomed */
-  uint64_t records, resent; /* new ones; those it had already */
+  uint64_t records, resent; /* new ones; duplicates */
   uint64_t batches, batch_bytes;
-  uint64_t generations;    /* GENENDs that fit */
+  uint64_t generations;    /* valid GENENDs */
   uint64_t max_on_the_way; /* record bytes received beyond what was acked */
   bool closed;             /* CLOSE came */
   uint64_t closed_produced_batches, closed_lost_batches;
@@ -60,14 +59,14 @@ void tt_collector_free(struct tt_collector *collector); /* accepts NULL */
 int tt_collector_port(const struct tt_collector *collector);
 const char *tt_collector_address(const struct tt_collector *collector); /* "127.0.0.1:PORT" */
 
-/* Holds for connections to come, and (acks, mute, deaf, credit) for the one that is open. */
+/* Sets the rules for later connections, and (acks, mute, deaf, credit) for the open one. */
 void tt_collector_rule(struct tt_collector *collector, struct tt_collector_rules rules);
-/* Stops listening and drops the connection, or takes both up again on the same port. */
+/* Stops listening and drops the connection, or listens again on the same port. */
 void tt_collector_down(struct tt_collector *collector);
 void tt_collector_up(struct tt_collector *collector);
 
 void tt_collector_seen(struct tt_collector *collector, struct tt_collector_seen *out);
-/* The trace as it would be fetched: header and the batches of all generations that ended. */
+/* Returns the trace as a fetch would: header and the batches of all generations that ended. */
 size_t tt_collector_trace(struct tt_collector *collector,
                           unsigned char **out); /* the caller frees *out */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The oracle's twenty small traces (tests/oracle/seeds.sh says what each is), for tests over real ones that
- * need AllocFree, several generations or a certain Go. */
+/* The oracle's twenty small traces (tests/oracle/seeds.sh describes each), for tests over real traces that need
+ * AllocFree, several generations or a certain Go. */
 #ifndef TT_SEEDS_H
 #define TT_SEEDS_H
 
 #include "fuzz/pack.h"
 
-/* In the order of the table in seeds.sh. */
+/* Loads the traces in the order of the table in seeds.sh. */
 struct tt_pack tt_seeds_load(void);
 
 struct tt_place { /* of a generation in its trace */

@@ -55,7 +55,7 @@ static bool read_one(struct tt_sender *s) {
   }
 }
 
-/* A collector that waits for its disk hears meanwhile that this agent lives. */
+/* Sends heartbeats while the collector waits for its disk. */
 static bool await_one(struct tt_sender *s) {
   struct pollfd fd = { .fd = s->peer.fd, .events = POLLIN };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent without the agent library: its records are numbered, keep to the credit and are counted, so that the accounts
- * of its stream can be closed; what they say is the test's choice.
+/* An agent without the agent library: its records are numbered, keep to the credit and are counted, so that the
+ * accounts of its stream can be closed. The test chooses their content.
  *
  *     tt_sender_open() { tt_sender_add() | tt_sender_generation() }* tt_sender_sync() tt_sender_leave()
  *
@@ -26,22 +26,22 @@ struct tt_sender {
   unsigned char chunk[TT_SENDER_CHUNK_BYTES + 1024];
 };
 
-/* A stream of its own, greeted and welcomed. */
+/* Opens a new stream: HELLO sent, WELCOME received. */
 bool tt_sender_open(struct tt_sender *sender, const struct tt_peer_terms *terms,
                     const char *service, const char *instance);
 bool tt_sender_header(struct tt_sender *sender);
-/* A batch of so many bytes that are no events: the archive keeps them as they came. */
+/* Sends a batch of `bytes` bytes that are not events: the archive stores them unchanged. */
 bool tt_sender_batch(struct tt_sender *sender, uint64_t gen, unsigned bytes);
-/* The end of a generation that has so many batches, each of so many bytes. */
+/* Sends the end of a generation of so many batches, each of so many bytes. */
 bool tt_sender_end(struct tt_sender *sender, uint64_t gen, uint64_t batches, unsigned bytes);
 bool tt_sender_generation(struct tt_sender *sender, uint64_t gen, unsigned batches, unsigned bytes);
-/* Generation gen is lost, with so many batches that were never sent. */
+/* Reports generation gen as lost, with so many batches that were never sent. */
 bool tt_sender_loss(struct tt_sender *sender, uint64_t gen, unsigned batches, unsigned bytes);
 bool tt_sender_end_stream(struct tt_sender *sender); /* CLOSE, with the counters */
 bool tt_sender_flush(struct tt_sender *sender);      /* all is written */
 bool tt_sender_sync(
     struct tt_sender *sender); /* all is acked, and the collector has the counters */
-/* The collector has read all before it is away. */
+/* Leaves after the collector has read everything. */
 void tt_sender_leave(struct tt_sender *sender);
 void tt_sender_close(struct tt_sender *sender); /* at once */
 

@@ -89,7 +89,7 @@ int tt_call(const char *pattern, int from) {
 
 /* ---- the calls */
 
-/* The place relative to the state folder; false: elsewhere. */
+/* Gets the path relative to the state folder; returns false if the file is elsewhere. */
 static bool place_of(int fd, const char *name, char out[LINE_BYTES]) {
   char link[64], path[LINE_BYTES];
   size_t len = strlen(calls.folder);
@@ -114,7 +114,7 @@ static void wait_while_held(const char *line) {
   calls.held--;
 }
 
-/* Puts the line down. False: the call is to fail, errno says how. */
+/* Records the line. Returns false, with errno set, if the call is to fail. */
 static bool pass(const char *call, int fd, const char *name, int to_fd, const char *to) {
   char from_place[LINE_BYTES], to_place[LINE_BYTES] = "", line[LINE_BYTES];
   int before = errno;

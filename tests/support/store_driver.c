@@ -135,7 +135,7 @@ struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n
 
   while ((found = find(t, kind, n)) == NULL && now_ns() < deadline) {
     unsigned came = replies_of(t);
-    if (came != seen) deadline = now_ns() + patience; /* a slow disk is at work */
+    if (came != seen) deadline = now_ns() + patience; /* a slow disk makes progress */
     seen = came;
     pause_a_little();
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store in a throw-away folder, driven as the loops would drive it: one loop, one sender. Replies are
- * collected under a lock; waiting is polling with a deadline. */
+/* A store in a throw-away folder, driven as the loops would drive it: one loop, one sender. Replies are collected under
+ * a lock; waits poll with a deadline. */
 #ifndef TT_STORE_DRIVER_H
 #define TT_STORE_DRIVER_H
 
@@ -32,7 +32,8 @@ void tt_store_stop(struct tt_store *t);                               /* forgets
 void tt_store_stop_by(struct tt_store *t, uint64_t deadline_mono_ns); /* as tc_store_close_by() */
 void tt_store_remove(struct tt_store *t);                             /* stop, and rm -r */
 
-/* Waits for a reply, the n-th (from 0) of that kind, as long as replies of any kind come. NULL: none came. */
+/* Waits for a reply, the n-th (from 0) of that kind, as long as replies of any kind arrive. Returns NULL if none
+ * came. */
 struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n);
 unsigned tt_count(struct tt_store *t, enum tc_reply_kind kind);
 bool tt_wait_acked(struct tt_store *t, uint32_t stream, uint64_t seq);
@@ -41,11 +42,11 @@ void tt_submit(struct tt_store *t, struct tc_submit *msg);
 void tt_attach(struct tt_store *t, uint64_t conn, unsigned id, const char *identity);
 uint32_t tt_attached(struct tt_store *t, uint64_t conn, uint64_t *out_seq); /* waits; 0: refused */
 void tt_detach(struct tt_store *t, uint64_t conn);
-/* Waits until the sealer has published what was submitted before; abort(): in vain. What comes later is waited for with
- * TT_WAIT_UNTIL(): the log is trimmed, verdicts are written and retention deletes behind a barrier's back. */
+/* Waits until the sealer has published what was submitted before; aborts if it does not. Use TT_WAIT_UNTIL() for later
+ * effects: the log is trimmed, verdicts are written and retention deletes after a barrier has passed. */
 void tt_barrier(struct tt_store *t);
 
-/* A stream as an agent writes it: seq and the generation's sums are kept here. */
+/* Writes a stream as an agent does: keeps seq and the generation's sums. */
 struct tt_writer {
   struct tt_store *t;
   uint64_t conn, seq, gen;
@@ -57,16 +58,19 @@ void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *pay
 void tt_header(struct tt_writer *w); /* go 1.26 */
 void tt_batch(struct tt_writer *w, uint64_t gen, const void *payload, size_t len);
 void tt_end(struct tt_writer *w, uint64_t gen);
-/* All of the generation that was begun counts, what was sent of it too. */
+/* Reports the open generation as lost with all its batches, sent or not. */
 void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_t batches,
              uint64_t bytes);
-void tt_close(struct tt_writer *w); /* says nothing of what was produced */
+void tt_close(struct tt_writer *w); /* without the counters of what was produced */
 void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t produced_bytes);
-/* A heartbeat: the batches produced, and of them those that records up to reported_seq report; of 1000 bytes each. */
-/* As understand sends it: 10 events, no reason. code: enum VerdictCode of meta.proto. */
+/* Sends a heartbeat: the batches produced, and how many of them the records up to reported_seq report; 1000 bytes
+ * each. */
+/* Sends a verdict as the analysis does: 10 events, no reason. code: enum VerdictCode of
+ * meta.proto. */
 void tt_verdict(struct tt_writer *w, uint64_t gen, uint32_t code);
 void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t reported_seq, uint64_t reported);
-/* A generation of n batches of len bytes each that only this stream, gen and position give. */
+/* Writes a generation of n batches of len bytes each; stream, gen and position alone determine the
+ * bytes. */
 void tt_generation(struct tt_writer *w, uint64_t gen, unsigned n, size_t len);
 void tt_fill(unsigned char *out, size_t len, uint64_t gen, unsigned position);
 

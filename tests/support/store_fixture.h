@@ -13,7 +13,7 @@ extern struct tt_store tt;
 void tt_fixture_open(void (*configure)(struct tc_config *config)); /* NULL: as it is */
 void tt_fixture_remove(void);
 
-/* Runs in the state folder, and succeeds. */
+/* Runs the command in the state folder; the command must succeed. */
 void tt_shell(const struct tt_store *t, const char *command);
 
 /* Copies what a process that is killed now would leave into the folder `to`; its log alone into the folder `name`
@@ -21,13 +21,14 @@ void tt_shell(const struct tt_store *t, const char *command);
 void tt_crash_into(const struct tt_store *t, const char *to);
 void tt_copy_log(const struct tt_store *t, const char *name);
 
-/* The stream whose id is 16 times `id`, by one and the same agent; at the record where it goes on. */
+/* Attaches the stream whose id is 16 times `id`, always by the same agent, at the record where the stream continues. */
 struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id);
-/* The same on another connection, perhaps in a copy of its store: it goes on where w was, in the middle of a generation. */
+/* Attaches the stream on another connection, perhaps in a copy of its store, and continues where w was, in the middle
+ * of a generation. */
 struct tt_writer tt_go_on(struct tt_store *t, uint64_t conn, unsigned id,
                           const struct tt_writer *w);
 
-/* Stops the store; nothing may be wrong with what it leaves. */
+/* Stops the store, and expects no fault in what it leaves. */
 struct tc_audited tt_expect_proven(struct tt_store *t);
 
 /* Returns the catalog's row of the stream; zeroes if there is none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The traces that lie packed in a folder of the checkout or beside it, for tests over real ones. */
+/* The packed traces of a folder in the checkout or beside it, for tests over real traces. */
 #ifndef TT_STORED_H
 #define TT_STORED_H
 
@@ -11,8 +11,8 @@ struct tt_stored {
   size_t len;
 };
 
-/* Unpacks FOLDER/\*.trace.zst one after the other (FOLDER as seen from the checkout) and shows those of at
- * most bytes_max bytes to look(); answers how many that were. */
+/* Unpacks FOLDER/\*.trace.zst one after the other (FOLDER relative to the checkout) and passes those of at most
+ * bytes_max bytes to look(); returns their number. */
 size_t tt_each_stored(const char *folder, size_t bytes_max, void (*look)(const struct tt_stored *));
 
 #endif

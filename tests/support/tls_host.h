@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop of its own thread with throw-away certificates: what a server under test stands on. */
+/* The base of a server under test: a loop on a thread of its own, with throw-away certificates. */
 #ifndef TT_TLS_HOST_H
 #define TT_TLS_HOST_H
 
@@ -12,8 +12,8 @@ struct tt_tls_host {
   char dir[64]; /* certificates, see support/certs.h */
 };
 
-/* Folder, certificates, loop; ends the program where one cannot be had. A handler may leave out what it
- * has no use for. tick() is called every 10 ms. */
+/* Makes folder, certificates and loop; ends the program if one of them cannot be made. Handlers that are not needed may
+ * be NULL. tick() is called every 10 ms. */
 void tt_tls_host_open(struct tt_tls_host *host, struct tc_loop_handler handler);
 void tt_tls_host_start(struct tt_tls_host *host);
 /* Stops the loop, whose stop() handler closes what the test has put on it, and removes the folder. */

@@ -17,7 +17,7 @@ static void skip_blanks(struct tt_text *text) {
   if (*text->pos == '#') text->pos += strcspn(text->pos, "\n");
 }
 
-/* To the next word, over any number of line ends. */
+/* Skips to the next word, over any number of line ends. */
 static void skip_lines(struct tt_text *text) {
   for (skip_blanks(text); *text->pos == '\n'; skip_blanks(text)) {
     text->pos++;
@@ -153,7 +153,7 @@ void tt_text_encode(struct tb_buf *out, const struct tt_text_event *event) {
 
   tb_buf_byte(out, event->type);
   for (unsigned i = 0; i < event->nargs && !(batch && i == 3); i++) {
-    /* An experiment is a byte, below 128 no other than the number. */
+    /* Experiments are one byte; numbers below 128 encode as that byte. */
     tt_text_encode_number(out, event->args[i]);
   }
   for (unsigned i = 0; i < event->nframes; i++)
@@ -164,7 +164,7 @@ void tt_text_encode(struct tb_buf *out, const struct tt_text_event *event) {
   }
 }
 
-/* A batch waits in `body` until it is as long as it gets. */
+/* Collects a batch in `body` until its length is known. */
 static void close_batch(struct tb_buf *out, struct tb_buf *body, const struct tt_text_event *batch,
                         bool *open) {
   if (!*open) return;

@@ -9,8 +9,8 @@
  *   Stack id=1 nframes=1
  *       pc=4096 func=1 file=2 line=10
  *
- * Arguments stand in the order of wire/events.def, dt first where the event has one. data= and frames
- * may follow on the same line or the next ones. '#' starts a comment.
+ * Arguments follow the order of wire/events.def, dt first if the event has one. data= and frames may follow on the same
+ * line or the next ones. '#' starts a comment.
  *
  * Memory    data of the event at hand is in a buffer from mem.
  * Errors    TB_END: no more events. TB_BROKEN: diag's text names the line. TB_NOMEM, TB_BUDGET.
@@ -40,22 +40,22 @@ struct tt_text_event {
   size_t len;
 };
 
-/* Reads the "Trace Go1.NN" line. text is NUL-terminated and stays. */
+/* Reads the "Trace Go1.NN" line. text is NUL-terminated and must outlive the reader. */
 TB_MUST tb_rc tt_text_open(struct tt_text *text, const char *source, struct tb_mem *mem,
                            struct tb_diag *diag);
 void tt_text_close(struct tt_text *text);
 TB_MUST tb_rc tt_text_next(struct tt_text *text, struct tt_text_event *out);
 
-/* Appends the event's bytes; of a batch, what stands before its size. */
+/* Appends the event's bytes; for a batch, those before its size. */
 void tt_text_encode(struct tb_buf *out, const struct tt_text_event *event);
 void tt_text_encode_number(struct tb_buf *out, uint64_t value);
 
-/* A whole trace as text that reads back as the same events: `text -> bytes -> text` is the identity on
- * what this writes. Sizes of batches are left out. TB_BROKEN: bytes are no batches; diag has the offset. */
+/* Writes a whole trace as text that reads back as the same events: `text -> bytes -> text` is the identity on text
+ * written here. Sizes of batches are left out. Returns TB_BROKEN if bytes are not batches; diag has the offset. */
 TB_MUST tb_rc tt_text_write(const unsigned char *bytes, size_t n, struct tb_buf *out,
                             struct tb_diag *diag);
 
-/* The whole text as trace bytes, nothing added. */
+/* Converts the whole text to trace bytes, without adding anything. */
 TB_MUST tb_rc tt_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
                                struct tb_diag *diag);
 

@@ -57,7 +57,8 @@ class Postgres(Server):
         return self.sql(port, TABLE) + in_parallel(6, lambda n: self.sql(port, QUERIES.format(n=n)))
 
     def settled(self, err):
-        """Its log says times and numbers of processes, its processes speak in any order, and some come too early."""
+        """Removes times and process ids from the log, and its order: processes log in any order, and some lines come
+        too early."""
         return "\n".join(sorted(line for line in re.sub(r"\d+", "N", err).splitlines() if "starting up" not in line))
 
 

@@ -18,7 +18,8 @@ from harness import DEADLINE, die_with_parent, wait_until
 
 @dataclasses.dataclass
 class Outcome:
-    """What the user of a program sees. For a server: what its clients were answered, and its log."""
+    """What the user of a program sees. For a server: the answers that its clients get, and its
+    log."""
     out: str
     err: str
     code: int
@@ -26,7 +27,7 @@ class Outcome:
 
 @dataclasses.dataclass
 class Names:
-    """What the trace of one service must name, among other things."""
+    """Names that the trace of one service must contain, among others."""
     calls: set = dataclasses.field(default_factory=set)  # system calls and waits
     reasons: set = dataclasses.field(default_factory=set)  # of waits, as Go's tools group them
     threads: set = dataclasses.field(default_factory=set)  # patterns, each for the name of a thread
@@ -94,11 +95,11 @@ class Server(Program):
         raise NotImplementedError
 
     def ask(self, folder, port):
-        """What its clients do; answers all that they were answered, as text."""
+        """Runs the clients; returns all their answers as text."""
         raise NotImplementedError
 
     def settled(self, err):
-        """Its log without what differs from run to run."""
+        """Returns the log without what differs from run to run."""
         return err
 
     def prepare(self, folder):
@@ -137,8 +138,8 @@ KEPT = []  # what says that a port is ours
 
 
 def free_port():
-    """One that nobody else gets: the kernel chooses none so low by itself, and of these tests each keeps a name for its own,
-    until it ends."""
+    """Returns a port that nobody else gets: the kernel chooses none so low by itself, and each of these tests reserves its
+    own until it ends."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as span:
         lowest = int(span.read().split()[0])
     ports = list(range(max(lowest // 2, 1024), lowest)) or list(range(10000, 65536))

@@ -37,7 +37,7 @@ http {{
 
 
 def in_parallel(clients, work):
-    """What each of so many clients was answered, in their order."""
+    """Returns the answers of so many parallel clients, in the order of the clients."""
     with concurrent.futures.ThreadPoolExecutor(clients) as threads:
         return "".join(threads.map(work, range(clients)))
 
@@ -74,7 +74,7 @@ class Nginx(Server):
         return in_parallel(6, client)
 
     def settled(self, err):
-        """Its log says times and numbers of processes, and its workers speak in any order."""
+        """Removes times and process ids from the log, and its order: workers log in any order."""
         return "\n".join(sorted(re.sub(r"\d+", "N", err).splitlines()))
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for Criterion under the sanitizers: under ThreadSanitizer it cannot start, under AddressSanitizer its thread
- * makes fork() a risk.
+/* Replaces Criterion under the sanitizers: it cannot start under ThreadSanitizer, and under AddressSanitizer its thread
+ * makes fork() unsafe.
  *
  * The same test files compile against it: Test(), TestSuite(), ParameterizedTest() and the cr_*
  * macros that our tests use. Each test registers itself in a constructor and runs in a forked
