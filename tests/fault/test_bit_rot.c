@@ -124,8 +124,8 @@ static void remember(int wal, struct image *image) {
 }
 
 /* Compares the payload by its checksum, which the scan has just computed. */
-static bool same(const struct tc_log_entry *a, const struct tc_log_entry *b) {
-  const struct tc_log_head *x = &a->head, *y = &b->head;
+static bool same(const struct tc_wal_entry *a, const struct tc_wal_entry *b) {
+  const struct tc_wal_head *x = &a->head, *y = &b->head;
 
   return x->lsn == y->lsn && x->seq == y->seq && x->gen == y->gen && x->ref == y->ref &&
          x->len == y->len && x->kind == y->kind && x->flags == y->flags &&

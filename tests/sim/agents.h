@@ -20,7 +20,7 @@ struct sim_agents {
   bool dead;              /* its power was cut: replies from now on are ignored */
   bool failed;            /* accepts nothing more until its next start */
   bool impatient;         /* may give up open generations, and report them as lost */
-  uint64_t keep_ns; /* kept before and after each start; 0: nothing */
+  uint64_t keep_ns;       /* kept before and after each start; 0: nothing */
   bool wired; /* agents talk to it over connections (sim/wire.h); else records are handed to it */
   struct sim_wire *wires;
   struct tc_quota quotas[SIM_STREAMS]; /* what is charged to each agent */

@@ -26,7 +26,7 @@ struct proof {
   struct seen *seen[SIM_STREAMS]; /* by unit */
   unsigned ended[SIM_STREAMS];
   struct tc_day_ledger ledger; /* of the day that is being walked, if it has one */
-  unsigned char *bytes; /* of the current trace */
+  unsigned char *bytes;        /* of the current trace */
   size_t nbytes, cap;
   uint64_t records; /* of ledgers */
 };

@@ -36,7 +36,7 @@ struct tt_http *tt_http_start_with(const char *address, const struct tc_http_lim
                                    struct tc_query *query, struct tc_leases *leases);
 void tt_http_stop(struct tt_http *server);
 
-int tt_http_dial(const struct tt_http *server); /* a socket with a read timeout */
+int tt_http_dial(const struct tt_http *server);      /* a socket with a read timeout */
 int tt_http_dial_path(const struct tt_http *server); /* the same by the unix socket */
 int tt_http_dial_metrics(const struct tt_http *server);
 int tt_http_dial_from(const struct tt_http *server, uint32_t address); /* of this host: 127.0.0.2 */
