@@ -15,7 +15,7 @@ most=1000000
 if [ "${1:-}" = recent ]; then most=100 && shift; fi
 build=${1:-build/release}
 jobs=${LINT_JOBS:-$(nproc)}
-export PATH=$PWD/build/python/bin:$PWD/build/python/clang_format/data/bin:$PATH
+export PATH=$PWD/build/python/clang_format/data/bin:$PWD/build/python/bin:$PATH
 passed=0 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

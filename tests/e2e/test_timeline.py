@@ -254,7 +254,7 @@ class Timeline(Served, TimelineCase):
             ("spans", {**newest, "format": "xml"}, 400, "not one of json, binary"),
             ("span", {**newest, "gen": 1, "ns": 5}, 400, "one of goroutine, proc, thread"),
             ("span", {**newest, "gen": 99, "ns": 5, "goroutine": 1}, 404, "no such generation"),
-            ("span", {**newest, "gen": 1, "ns": 5, "goroutine": 12345}, 404, "has nothing there"),
+            ("span", {**newest, "gen": 1, "ns": 5, "goroutine": 12345}, 404, "has no span there at that time"),
             ("state", {**newest, "gen": 99, "ns": 5}, 404, "no such generation"),
             ("state", {**newest, "gen": 1, "ns": "soon"}, 400, "ns=soon is not"),
             ("state", {**newest, "gen": 1, "ns": 5, "goroutine": 1}, 400, "goroutine"),

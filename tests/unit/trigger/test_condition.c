@@ -100,7 +100,7 @@ Test(condition, says_what_is_wrong_with_it) {
   refused("orders.idle < 1e999", "no value");
   refused("orders.served.p99 > 3", "unit");
   refused("orders.served.count > 3 apples", "unexpected \"apples\"");
-  refused("orders.queued > 3 %", "too much");
+  refused("orders.queued > 3 %", "unexpected");
 }
 
 Test(human, three_digits_and_a_unit) {
