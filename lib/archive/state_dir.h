@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder: descriptors of its subfolders, and safe ways to create and name files in them.
  *
- *     LOCK VERSION triggers kept firings wal/ open/ archive/<day>/<stream32>/<gen16>.{trace,meta} catalog.sqlite quarantine/
+ *     LOCK VERSION        this file
+ *     wal/                the log of acked records: collector/wal
+ *     open/               .part: files that are still written: collector/sealer/seal
+ *     archive/DAY/        STREAM/GENERATION.{trace,meta}: segments; ledger: expired ones (day_ledger.h)
+ *     quarantine/         bytes of generations that were given up, and damaged files
+ *     catalog.sqlite      an index of the archive that can be made again: lib/archive/catalog
+ *     reserve             bytes that are freed on a full disk: collector/segment/reserve.c
+ *     triggers kept firings   rules, what rules keep, past firings: collector/trigger, collector/keep
+ *     reports/            reports over time: collector/history
+ *     certs/              the private authority, if no certificates are configured: lib/tls
+ *     feed.sock http.sock     listening sockets, while a collector runs
  *
  * Names are made of hex numbers and a date; no text of a peer becomes part of a path. Files are opened relative to an
  * open folder, never through a symbolic link.
