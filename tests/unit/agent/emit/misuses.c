@@ -97,7 +97,7 @@ const struct misuse misuses[] = {
   MISUSE(a_region_that_was_not_begun, "ta_region_end()"),
   MISUSE(a_wait_that_was_not_begun, "ta_wait_end()"),
   MISUSE(a_call_that_was_not_begun, "ta_syscall_end()"),
-  MISUSE(a_region_in_a_wait, "one that waits"),
+  MISUSE(a_region_in_a_wait, "from a thread that waits"),
   MISUSE(a_log_without_text, "ta_log()"),
   MISUSE(a_pause_in_a_pause, "ta_pause_begin()"),
   MISUSE(a_pause_that_was_not_begun, "ta_pause_end()"),
