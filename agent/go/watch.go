@@ -216,7 +216,7 @@ func (w *watch) look(now time.Time) {
 	switch {
 	case a.live.Err() != nil: // Stop ended the trace
 	case w.isEnded && !isSilent && trace.IsEnabled():
-		a.writer.endTrace() // it was ours after all
+		a.writer.endTrace() // writes still arrive: our trace, taken to be over, runs
 	case w.isEnded:
 		w.begin(now)
 	case w.isOver(mayBeOver) && a.endStream():

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An event's call as data, for probes that look at any event. */
+/* Arguments of a passed tracepoint as data and as text, for probes that fit any tracepoint. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -175,8 +175,9 @@ void ta_quiet_wait(void) {
   if (!ta_fence_heavy()) nap(&(long){ NO_FENCE_NAP_NS });
   unsigned end = atomic_load(&readers_end);
   for (unsigned i = 0; i < end; i++) wait_for_reader(&readers[i]);
-  wait_for_crowd(); /* a thread that read the round before it changed may still come in under the old one: */
-  wait_for_crowd(); /* so each is waited for */
+  /* Twice, once for each round: a thread that read the round before the first wait changed it may still be counted there. */
+  wait_for_crowd();
+  wait_for_crowd();
   pthread_mutex_unlock(&one_waits);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probes that write an event into the trace: as a log of what runs on the thread, its key the event's name, or as an
- * event of an experiment that the module's spec describes. Either's stack begins where the event was signalled. */
+/* Two probes that write a passed tracepoint into the trace. One writes a log message of the running goroutine, with the
+ * tracepoint's name as its key; the other an event of the experiment that the module's spec describes. In both, the stack
+ * begins at the tracepoint. */
 #include <stdio.h>
 #include <string.h>
 

@@ -428,7 +428,7 @@ tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *diag) {
  * according to the files, until the collector has agreed: later records come from this process. */
 static uint64_t known_seq(const struct ta_spool *s) {
   if (!s->inherited || s->agreed) return UINT64_MAX;
-  return s->inherited_seq < s->seq ? s->inherited_seq : s->seq; /* lower if files are damaged */
+  return s->inherited_seq < s->seq ? s->inherited_seq : s->seq; /* lower if records are damaged */
 }
 
 tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag) {

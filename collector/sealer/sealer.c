@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and frees the sealer and connects its rooms. The thread is in thread.c. */
+/* Creates and frees the sealer, and connects its parts: seal/, catalog/, retention/, verdicts/, checkpoint/. The thread is
+ * in thread.c. */
 #include "collector/sealer/sealer.h"
 
 #include <stdlib.h>

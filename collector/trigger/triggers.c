@@ -291,7 +291,7 @@ static struct tc_pace_limits limits_of(const struct tc_triggers *t, const struct
   };
 }
 
-/* Actions of a firing that are done, and that are left out. */
+/* The actions of a firing: those that are done, and those that a limit leaves out. */
 struct done {
   bool has_snap;
   unsigned left_out;

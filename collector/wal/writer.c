@@ -251,8 +251,8 @@ tb_rc tc_wal_add_old_file(struct tc_wal *log, uint64_t start_lsn, uint64_t bytes
 }
 
 void tc_wal_trim(struct tc_wal *log, uint64_t lsn) {
-  /* Only the newest snapshot names all streams. While no file is open it is unknown which of the older files has it, as the
-   * last one may be empty. */
+  /* Only the newest snapshot names all streams. While no file is open, the file with that snapshot is not known, as the
+   * last file may be empty: nothing is trimmed. */
   if (log->fd >= 0) tc_wal_files_trim(&log->files, lsn);
 }
 

@@ -22,7 +22,7 @@ enum { TA_FIRST_VERSION_WITH_EXPERIMENTS = 23 };
 struct ta_own_row {
   atomic_bool known;
   bool plain;   /* every argument is the number itself */
-  bool running; /* on a thread that runs a goroutine only */
+  bool running; /* may be emitted only by a thread that runs a goroutine */
   uint8_t nargs, experiment;
   int8_t blob;                      /* argument that holds a blob; -1: none */
   uint8_t types[TW_TIMED_ARGS_MAX]; /* enum tw_arg_type */

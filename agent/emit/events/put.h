@@ -21,7 +21,7 @@ void ta_drop_open_batches(struct ta_thread *t, bool give);
 /* Takes a batch for an experiment's bytes, with room for need_bytes. Returns NULL if none is free. */
 struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes);
 void ta_post_bytes(struct ta_thread *t);
-/* Posts the specs of the process's experiments at once. */
+/* Posts a batch with the specs of all experiments now, without waiting for the next generation. */
 void ta_post_experiments(const struct ta_thread *t);
 /* Writes a text that is used once, and returns its id. */
 uint64_t ta_put_text(struct ta_thread *t, const char *text);

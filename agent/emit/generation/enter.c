@@ -128,8 +128,9 @@ static void enter_next_gen(struct ta_thread *t, uint32_t gen) {
   atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, gen)), memory_order_release);
 }
 
-/* Returns the generation to enter; 0: the session is over. The thread stores the generation before it reads left_behind, so
- * that no older generation can leave it behind from here on. A generation that ended without the thread is not entered. */
+/* Returns the generation to enter; 0: the session is over. The thread stores the generation before it reads left_behind, and
+ * the flusher does the reverse (generation.c): so at least one sees the other's store. If the flusher has already ended this
+ * generation without the thread, the thread enters a later one. */
 static uint32_t choose_gen(struct ta_thread *t, bool *out_behind) {
   for (;;) {
     uint32_t gen = ta_gen_now(), since;

@@ -6,7 +6,7 @@
 #include "archive/audit/private.h"
 #include "archive/walk.h"
 
-/* file names the meta. TB_NOTFOUND: there is no trace; TB_END: the sink's stop() returned true. */
+/* `file`: the place of the meta. TB_NOTFOUND: there is no trace; TB_END: the sink's stop() returned true. */
 TB_MUST tb_rc tc__audit_trace(struct tc__look *look, const struct tc_archive_file *file,
                               const tc_meta *meta);
 /* Checks an expired segment: its content hash must result from the hashes of its generations. */

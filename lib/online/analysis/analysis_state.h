@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State shared by the analyses, and the interface of one. Private to this room.
+/* State that the analyses share, and the interface that each analysis implements. Used in this folder only.
  *
  * An analysis is one file and one row in analyses.def. It adds up the shared sums of goroutines' spans (online/spans/sums.h),
  * or counts its own spans into series of the shared windows. It names stacks by their number in the shared table

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns bytes into generations; the first half of reading, before events are ordered.
  *
- * The caller passes an empty generation, and gets it back complete: tables read and cross-checked. As in Go's reader,
- * the same bytes end a generation and the same faults are ignored (a table entry cut off exactly at the end of its
+ * The caller passes an empty generation, and gets it back complete: tables read and cross-checked. A generation
+ * ends at the same byte as in Go's reader, and the same faults are ignored (a table entry cut off exactly at the end of its
  * batch ends the trace without an error).
  *
- * Memory    at most two batches, from mem. Batches that do not stay are copied into the generation.
+ * Memory    at most two batches, from mem. Batches whose bytes do not outlive the call are copied.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BROKEN, TB_UNSUPPORTED, TB_BUDGET, TB_NOMEM; after one only begin or fini.
+ * Errors    TB_BROKEN, TB_UNSUPPORTED, TB_BUDGET, TB_NOMEM; after an error call only begin or fini.
  */
 #ifndef TO_ORDER_GENERATION_BUILDER_H
 #define TO_ORDER_GENERATION_BUILDER_H

@@ -5,7 +5,8 @@
 
 enum { FEED_BYTES = 256 << 10, RUN_EVENTS = 16384, LATE_EVENTS = 64 };
 
-/* Shifts events that are not later than the generation before: each to a nanosecond after the one before it. */
+/* The first events of a generation may not be later than the last event of the one before. Moves each of these to a
+ * nanosecond after the previous event. */
 static tb_rc shift_late(struct to_reading *r, const struct to_generation *gen,
                         const struct to_event *events, size_t n, size_t *out_taken) {
   struct to_event late[LATE_EVENTS];

@@ -24,7 +24,7 @@ struct to_calls {
   uint32_t *of_stack;  /* by number: series of calls that kept their P, or 0; + 1: that lost it */
   size_t of_stacks;
   struct to_calls_recent {
-    uint64_t stack;         /* the generation's id, or TO_STACK_KEPT | number */
+    uint64_t stack;         /* id in the generation, or TO_STACK_KEPT | number in the stack table */
     uint32_t epoch, series; /* epoch of the stack table; 0: a free place */
   } recent[TO_CALLS_RECENT];
 };

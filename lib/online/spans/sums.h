@@ -142,7 +142,8 @@ TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
 /* Records the creation by a goroutine with this stack; without a stack, the place is where the goroutine begins. */
 TB_MUST tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen,
                                    uint32_t slot, uint64_t stack, uint64_t begins, to_ns now);
-/* Reports a stack of the goroutine, before a span of the goroutine has ended. */
+/* Takes a stack of the goroutine, whose entry is read from the first one that has it. Call before the span to which the
+ * stack belongs is counted. */
 TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
                                 uint32_t slot, uint64_t life, uint64_t stack);
 /* Ends or cuts the life in this slot. */
@@ -155,7 +156,8 @@ void to_span_sums_clear(struct to_span_sums *s);
 /* Counts a goroutine's span that has ended, or a piece of a call after the loss of its P. gen: its generation. */
 TB_MUST tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span);
-/* Counts held spans without an entry function, when a goroutine has ended, or before a report (life 0: all goroutines). */
+/* Counts the spans of this life (0: of all lives) that are held because their entry function is not known yet, for the
+ * unknown entry. Call when the goroutine has ended, and with 0 before a report. */
 TB_MUST tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life);
 
 /* Adds the length of a range (its state is the kind) of the goroutine in this slot that has ended. Ignores ranges that Go's summaries do

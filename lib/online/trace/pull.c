@@ -9,7 +9,7 @@
 #include "online/order/handler.h"
 #include "online/trace/feed.h"
 
-/* A run for one event delivers at most a full slice, a Sync before it and a generation's last events after it. */
+/* to_reader_run() for one event may deliver more: a Sync, then a full slice, then the generation's last events. */
 enum { SLICE = 256, ROOM = 4 * SLICE };
 
 struct to_pull {

@@ -53,7 +53,8 @@ void to__generation_begins(struct to__generation_begins *begins, to_ns time) {
   if (begins->n <= TO__QUIET_LONG) begins->n++;
 }
 
-/* Returns the begin of the last n whole generations, at least LONG_NS ago; INT64_MIN: there are fewer. */
+/* Returns the earlier of two moments: the begin of the last n whole generations, and LONG_NS ago. INT64_MIN: there are
+ * fewer generations. */
 static to_ns since_whole(const struct to_analyses *a, const struct to__generation_begins *begins,
                          unsigned generations) {
   unsigned at = a->generation == NULL ? generations - 1 : generations; /* one is under way */

@@ -15,7 +15,7 @@ enum { RISES = 5, READINGS = RISES + 1, LIVES_FACTOR = 10, SHARE_OF_RISE = 5 };
 #define LIMIT_UNKNOWN_NS INT64_C(30000000000)
 
 struct to_leak {
-  to_ns period; /* number of the open period */
+  to_ns period; /* index of the open period: time / PERIOD_NS */
   unsigned readings;
   struct reading {
     uint32_t alive[READINGS]; /* oldest first */
