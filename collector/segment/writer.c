@@ -101,7 +101,9 @@ static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_g
 }
 
 struct tc_segment *tc_segment_discard(struct tc_segment *segment) {
-  bool removed = segment->fd < 0 || unlinkat(segment->open_fd, segment->name, 0) == 0;
+  bool has_file =
+      segment->fd >= 0 || segment->descriptors != NULL; /* its descriptor may be closed */
+  bool removed = !has_file || unlinkat(segment->open_fd, segment->name, 0) == 0;
 
   if (!removed && errno != ENOENT) return segment;
   tc_segment_free(segment);

@@ -56,6 +56,6 @@ tb_rc tc__rest_check(const struct tc__seal *seal, const struct tc__stream *strea
   tc_segment_name(stream->hex, gen, name);
   for (const struct tc_segment *rest = seal->rests; rest != NULL; rest = rest->next_rest)
     if (strcmp(rest->name, name) == 0)
-      return tb_fail(diag, TB_IO, "open/%s: an older file of that name cannot be moved", name);
+      return tb_fail(diag, TB_BUSY, "open/%s: an older file of that name cannot be moved", name);
   return TB_OK;
 }

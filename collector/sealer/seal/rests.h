@@ -16,7 +16,7 @@ void tc__keep_rest(struct tc__seal *seal, struct tc_segment *rest); /* NULL is f
 void tc__clear_rests(struct tc__seal *seal);
 void tc__rests_fini(struct tc__seal *seal); /* clears, and leaves the others to the next start */
 
-/* Fails with TB_IO if a rest has the name of the file that begins with generation gen. */
+/* Fails with TB_BUSY, which is tried again, if a rest has the name of the file that begins with generation gen. */
 TB_MUST tb_rc tc__rest_check(const struct tc__seal *seal, const struct tc__stream *stream,
                              uint64_t gen, struct tb_diag *diag);
 
