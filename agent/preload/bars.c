@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that forbid themselves what tracing takes: prctl(PR_SET_TSC), after which rdtsc and the vdso's clock end the program,
- * and seccomp's strict mode, which leaves read(), write() and exit, and forbids the counter, too. The thread's goroutine ends
- * before the call, and nothing that the thread does afterwards is traced.
+/* Threads that forbid themselves what tracing needs. After prctl(PR_SET_TSC) rdtsc and the vdso's clock kill the program;
+ * seccomp's strict mode permits only read(), write() and exit, and forbids the counter, too. The thread's goroutine ends
+ * before the call, and the rest of the thread is not traced.
  *
- * The first thread in strict mode is mostly a child in a jail. It ends by a bare exit of that one thread, and the agent's
- * threads would keep the process alive. So the whole session ends then. */
+ * A first thread in strict mode is usually a sandboxed child. It ends by a bare exit of that one thread, and the agent's
+ * threads would keep the process alive. So the whole session ends before the call. */
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -16,7 +16,7 @@ static bool is_first(void) {
   return gettid() == getpid();
 }
 
-/* Returns the bar that the call asks for; 0: none of ours. */
+/* Returns the bar that the call sets, or 0. */
 static unsigned bar_of(long number, long a, long b) {
   bool prctl = number == SYS_prctl;
 
@@ -35,7 +35,7 @@ static void leave(unsigned bar) {
   else
     ta_thread_detach();
   ta_agent_ends();
-  ta_here.frame = NULL; /* of a call that a handler has interrupted, where this is one */
+  ta_here.frame = NULL; /* set if a handler that interrupted a traced call runs this */
   errno = before;
 }
 
@@ -53,7 +53,7 @@ struct ta_bars ta_bars_begin(long number, long a, long b) {
   return bars;
 }
 
-/* In strict mode nothing is asked of the kernel here. */
+/* Makes no system call after success: in strict mode it would kill the thread. */
 void ta_bars_end(struct ta_bars bars, bool done) {
   if (done && bars.allows && !ta_agent_runs()) ta_here.agent &= ~(unsigned)TA_BAR_COUNTER;
   if (done) return;

@@ -18,7 +18,7 @@ static inline enum ta_trace poll_timeval(const struct timeval *limit) {
   return limit != NULL && limit->tv_sec == 0 && limit->tv_usec == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
 }
 
-/* Attempts. Cancellation points are preserved. */
+/* Attempts to get a lock without a wait. Cancellation points are preserved. */
 
 static inline bool try_mutex(pthread_mutex_t *mutex, int *answer) {
   *answer = TA_REAL(pthread_mutex_trylock)(mutex);
@@ -67,8 +67,8 @@ static inline bool try_thrd_join(thrd_t thread, int *out, int *answer) {
   return error != EBUSY;
 }
 
-/* The thread that has a lock, as libc keeps it in the lock itself; 0: none, or readers. The lock is there: the caller is
- * about to wait for it. Of one that processes share it may be another process's thread. */
+/* Return the system id of the thread that holds a lock, as libc stores it in the lock; 0: none, or readers. The lock exists,
+ * because the caller is about to wait for it. The owner of a lock that processes share may be in another process. */
 static inline int owner_of(const pthread_mutex_t *mutex) {
   return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
 }
@@ -77,14 +77,12 @@ static inline int writer_of(const pthread_rwlock_t *lock) {
   return __atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED);
 }
 
-/* NULL: it is locked more than once, and stays so. */
+/* Returns NULL if the mutex stays locked, because its owner has locked it more than once. */
 static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
   bool nests = (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP;
 
   return nests && mutex->__data.__count > 1 ? NULL : mutex;
 }
-
-/* The wrappers. */
 
 #define CALL(traced_as, ret, name, params, args)                                                   \
   TA_API ret name params {                                                                         \

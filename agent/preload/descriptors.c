@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's descriptors are not the program's. A program that closes whatever is open when it begins would have the
- * agent read and write the next files it opens; and it may count on the order of the numbers it gets.
+/* Hides the agent's descriptors from the program. A program that closes all open descriptors at its start would otherwise make
+ * the agent read and write the files that the program opens next; and a program may rely on the order of the numbers it gets.
  *
- * So the agent's threads have a table of descriptors of their own, as a process has. In the program's table stands one
- * that both sides need, by which the agent is woken: for the program it is not there. Its number is one that few
- * programs reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes
- * each fork of a small program take three times as long. Where the kernel does not give a thread a descriptor table
- * (before Linux 5.9, or if a container forbids unshare(2)), and where the agent has a folder for its spool, whose
- * lock a forked child must release, all of the agent's descriptors are kept so.
+ * So the agent's threads have a descriptor table of their own, as a process has. The program's table contains only the
+ * descriptor that wakes the agent, which both sides need: for the program's calls it is not open. Its number is one that few
+ * programs reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes each
+ * fork of a small program take three times as long. All of the agent's descriptors are kept so if the kernel does not give
+ * a thread a table of its own (before Linux 5.9, or if a container forbids unshare(2)), and if the agent has a spool folder,
+ * whose lock a forked child must release.
  *
- * That the kernel said yes does not prove that the table is ours: valgrind answers for the kernel, and drops the
- * flag. So before anything is closed, a descriptor is made here, and /proc must say that a thread of the program
- * does not have it. Without /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
+ * A successful system call does not prove that the table is ours: valgrind emulates the call, and drops the flag. So before
+ * anything is closed, a descriptor is made here, and /proc must show that a thread of the program does not have it. Without
+ * /proc nothing is closed, and the agent's descriptors are kept in the program's table. */
 #include <sys/syscall.h>
 
 #include "agent/host/filter.h"
 #include "agent/preload/preload.h"
 
 enum {
-  FDS_MAX = 65536,   /* that are known as the agent's */
-  NUMBER_MAX = 1024, /* to which one is raised */
+  FDS_MAX = 65536,   /* descriptors that can be marked as the agent's */
+  NUMBER_MAX = 1024, /* descriptors are moved to numbers from NUMBER_MAX - BELOW_MAX on */
   BELOW_MAX = 64,
   LIMIT_MIN = 256,
   MARKER_LEAST = 200,
-  TRIES = 4, /* with a marker, where the program opens one of the same number meanwhile */
+  TRIES = 4, /* each with another number: the program may open the same one meanwhile */
 };
 
-static __thread bool apart; /* has a table of its own */
+static __thread bool apart; /* this thread has a table of its own */
 static _Atomic uint64_t agents[FDS_MAX / 64];
-static atomic_int end; /* beyond the highest that was ever in the set */
+static atomic_int end; /* above the highest number that was ever in the set */
 
 static bool is_agents(int fd) {
   return fd >= 0 && fd < FDS_MAX &&
@@ -36,7 +36,7 @@ static bool is_agents(int fd) {
              0;
 }
 
-/* The same under a high number, or as it is. */
+/* Moves a descriptor to a high number, and returns that number; returns fd if it cannot be moved. */
 static int raise_number(int fd) {
   struct rlimit limit;
 
@@ -48,7 +48,7 @@ static int raise_number(int fd) {
   return high;
 }
 
-static void add(int fd) {
+static void add_to_set(int fd) {
   if (fd < 0 || fd >= FDS_MAX) return;
   atomic_fetch_or(&agents[fd / 64], UINT64_C(1) << fd % 64);
   int before = atomic_load(&end);
@@ -63,7 +63,7 @@ static void remove_from_set(int fd) {
 int ta_descriptors_keep(int fd) {
   if (!ta_is_agents() || apart || fd < 0) return fd;
   fd = raise_number(fd);
-  add(fd);
+  add_to_set(fd);
   return fd;
 }
 
@@ -88,7 +88,7 @@ TA_API int close(int fd) {
   return TA_REAL(close)(fd);
 }
 
-/* In stretches between those that stay. */
+/* Closes a range of descriptors, except the agent's. */
 static int close_others(unsigned first, unsigned last, int flags) {
   unsigned from = first;
   int answer = 0;
@@ -105,7 +105,7 @@ TA_API int close_range(unsigned first, unsigned last, int flags) {
   return close_others(first, last, flags);
 }
 
-/* A thread's descriptor: 1, 0 if it has none of that number, -1 if that cannot be known. */
+/* Returns 1 if the thread has that descriptor, 0 if it has not, -1 if this cannot be found out. */
 static int thread_has(pid_t thread, int fd) {
   char path[64], target[1];
 
@@ -114,26 +114,27 @@ static int thread_has(pid_t thread, int fd) {
   return errno == ENOENT ? 0 : -1;
 }
 
-/* A descriptor of the agent's that the program's table has; -1: there is none. */
+/* Returns a descriptor of the agent's that is in the program's table, or -1. */
 static int shared_with(pid_t thread) {
   for (int fd = 0; fd < atomic_load(&end); fd++)
     if (is_agents(fd) && thread_has(thread, fd) == 1) return fd;
   return -1;
 }
 
-/* A thread that has ended has no descriptors, either: so it must still have the shared one afterwards. */
+/* Returns true if the thread does not see a descriptor that is made here. An ended thread has no descriptors at all: so it
+ * must still have the shared one afterwards. */
 static bool thread_lacks_marker(pid_t thread, int shared, int least) {
   int marker = fcntl(shared, F_DUPFD_CLOEXEC, least);
 
   if (marker < 0) return false;
-  add(marker); /* where the table is the program's after all */
+  add_to_set(marker); /* in case the table is the program's after all */
   bool lacks = thread_has(thread, marker) == 0 && thread_has(thread, shared) == 1;
   TA_REAL(close)(marker);
   remove_from_set(marker);
   return lacks;
 }
 
-/* A filter of the program's may end it for either call. Without close_range() there is no use for a table. */
+/* The program's seccomp filter may kill it for either call. Without close_range() a table of its own would not help. */
 struct ta_parting ta_descriptors_prepare(void) {
   struct ta_parting p = { .program = gettid() };
 
@@ -157,7 +158,7 @@ static bool part(struct ta_parting p) {
   return false;
 }
 
-/* The program's descriptors are not kept open here, but for stderr if something may be said there. */
+/* Closes the program's descriptors in this thread's table, except stderr if messages may be written there. */
 void ta_descriptors_part(struct ta_parting p, bool keep_stderr) {
   apart = part(p);
   if (!apart) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EACH(returns, name, parameters) for every row of calls.def; EACH must be defined, and is not afterwards. No guard: it is
- * included more than once. */
+/* Expands EACH(returns, name, parameters) for every row of calls.def. The includer defines EACH; it is undefined at the end.
+ * No guard: the file is included more than once. */
 #define CALL(what, ret, name, params, args)    EACH(ret, name, params)
 #define CALL_IF(ret, name, params, args, when) EACH(ret, name, params)
 #define COND(ret, name, params, args)          EACH(ret, name, params)

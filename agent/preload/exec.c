@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that run another one in their place. The session ends before, and its stream says why; where the call fails,
- * the program goes on with a session of its own that begins then.
+/* Programs that execute another program in their place. The session ends before, and its stream states why; if the call fails,
+ * the program continues with a new session.
  *
- * Only the process whose session it is ends it: a child of vfork() calls these with its parent's memory. A file that cannot
- * be run ends nothing: that is looked at first, where a path is given. */
+ * Only the process that owns the session ends it: a child of vfork() calls these functions in its parent's memory. If a path is
+ * given, it is checked first, so that a file that cannot be executed ends no session. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static const char *path_of(const char *file) {
   return strchr(file, '/') != NULL ? file : NULL;
 }
 
-/* Comes back only if the call has failed. */
+/* Reached only if the call has failed. */
 static int stay(bool ended, int answer) {
   if (ended) ta_preload_stay();
   return answer;
@@ -74,14 +74,14 @@ TA_API int execveat(int folder, const char *path, char *const args[], char *cons
   return stay(ended, TA_REAL(execveat)(folder, path, args, env, flags));
 }
 
-/* Arguments one by one. Many of them find room in a mapping: a child of vfork() must not allocate. */
+/* Arguments one by one. A long list is stored in a mapping: a child of vfork() must not allocate. */
 
 struct list {
   char **args, *few[ARGS_AT_ONCE];
   size_t mapped_bytes;
 };
 
-/* False: no memory. */
+/* Returns false if memory cannot be allocated. */
 static bool collect(struct list *l, const char *first, va_list more) {
   size_t n = first != NULL;
   va_list again;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap, whichever allocator the program has: how many bytes of it are in use, and each object (objects.c). A
- * thread counts its bytes by itself. When the count is STEP_BYTES away from the last value it added, it adds
- * the difference to the total and writes the total. Where neither is traced a call costs the look at one variable. */
+/* The heap, whichever allocator the program has: the bytes in use, and each object (objects.c). A thread counts its own
+ * bytes. When its count reaches STEP_BYTES, up or down, it adds the count to the total, writes the total and starts at 0
+ * again. If neither is traced, a call only reads one variable more. */
 #include <malloc.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 enum { STEP_BYTES = 64 << 10 };
 
 static _Atomic int64_t in_use;
-static __thread int64_t since
-    __attribute__((tls_model("initial-exec"))); /* its begin was written */
+/* Bytes of this thread that are not yet added to in_use. */
+static __thread int64_t since __attribute__((tls_model("initial-exec")));
 
 static void count(int64_t bytes) {
   since += bytes;
@@ -27,14 +27,14 @@ static int64_t size_of(void *p) {
   return (int64_t)TA_REAL(malloc_usable_size)(p);
 }
 
-/* Traces the heap, in either way. Another thread may have a block as soon as it is free: so its
- * end is written before, and its begin after. */
+/* Another thread may get a block as soon as it is freed: so an object's end is written before the call, and its begin
+ * after the call. */
 
 enum {
   ALL = 1u << TA_TRACE_HEAP | 1u << TA_TRACE_OBJECTS | 1u << TA_TRACE_EARLY | 1u << TA_TRACE_LATE
 };
 
-/* The allocator is at work: late.c must not begin anything in a handler that interrupts it. */
+/* Marks the thread as inside its allocator: late.c must not begin a stream in a handler that interrupts the call. */
 #define WITHIN(call)                                                                               \
   ({                                                                                               \
     ta_here.inside++;                                                                              \
@@ -69,7 +69,6 @@ static void *traced(void *p) {
   return p;
 }
 
-/* One of the calls that make an object. */
 #define MAKE(name, ...)                                                                            \
   (TB_LIKELY(!ta_traces_any(ALL)) ? TA_REAL(name)(__VA_ARGS__)                                     \
                                   : traced(WITHIN(TA_REAL(name)(__VA_ARGS__))))
@@ -112,7 +111,7 @@ TA_API void *realloc(void *p, size_t n) {
   if (moved != NULL)
     made(moved);
   else if (n != 0)
-    made(p); /* it is still there */
+    made(p); /* realloc() has failed, the object still exists */
   return moved;
 }
 
@@ -135,7 +134,7 @@ TA_API void free(void *p) {
   ta_here.inside--;
 }
 
-/* By its name malloc() is whichever the loader found first. */
+/* The name malloc refers to the function that the loader found first, perhaps another library's. */
 extern void *own_malloc(size_t n)
     __attribute__((alias("malloc"), visibility("hidden"), copy(malloc)));
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks for readers and writers, and barriers. The wakeup must be written before the lock is released; libc knows
- * who, and its own words are looked at for it. A change between the look and the call makes the trace say
- * less, or wakes the wrong waiter in it, and never makes it invalid.
+/* Read-write locks and barriers. The wakeup must be written before the lock is released, and only libc knows which waiter will
+ * continue: so libc's own fields are read. If they change before the call, the trace lacks a wakeup or wakes the wrong
+ * waiter, but is never invalid.
  *
- * glibc since 2.25: unlocking for writing lets all readers in that wait, unless the lock prefers writers or no
- * reader waits; then one writer. The last reader lets a writer in. */
+ * glibc since 2.25: a writer's unlock admits all waiting readers, or one writer if the lock prefers writers or no reader
+ * waits. The last reader's unlock admits a writer. */
 #include <string.h>
 
 #include "agent/preload/preload.h"
 
 #define LOOK(at) __atomic_load_n(&(at), __ATOMIC_RELAXED)
 
-enum { READERS_SHIFT = 3 }; /* of the count; three bits of state are below */
+enum { READERS_SHIFT = 3 }; /* position of the count; three bits of state are below */
 
-/* The address that the woken threads wait for; NULL: no thread goes on. */
+/* Returns the address for which the woken threads wait, or NULL if no thread continues. */
 static inline const void *next_of(const pthread_rwlock_t *lock) {
-  unsigned readers = LOOK(lock->__data.__readers) >> READERS_SHIFT; /* those that wait, too */
+  unsigned readers = LOOK(lock->__data.__readers) >> READERS_SHIFT; /* including those that wait */
   bool writes = LOOK(lock->__data.__cur_writer) != 0;
   bool prefers_writers = LOOK(lock->__data.__flags) != PTHREAD_RWLOCK_PREFER_READER_NP;
 
@@ -35,12 +35,12 @@ TA_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
   return TA_REAL(pthread_rwlock_unlock)(lock);
 }
 
-/* A barrier's words have no names outside of libc: how many have come, how many of them in rounds that are complete,
- * how many make a round. */
+/* Fields of a barrier, which libc does not name: threads that have arrived, how many of them in complete rounds, and threads
+ * per round. */
 struct counts {
   uint32_t come, complete, wanted;
 } __attribute__((may_alias));
-_Static_assert(sizeof(struct counts) <= sizeof(pthread_barrier_t), "they are in it");
+_Static_assert(sizeof(struct counts) <= sizeof(pthread_barrier_t), "the counts are in the barrier");
 
 static atomic_bool counts_are_known;
 
@@ -64,8 +64,8 @@ static inline bool comes_last(const pthread_barrier_t *barrier) {
          LOOK(c->come) - LOOK(c->complete) + 1 == LOOK(c->wanted);
 }
 
-/* The last one does not wait. Where more threads come than make a round, one may take itself for the last and yet wait,
- * because another was quicker: its wait is not in the trace. */
+/* The last thread to arrive does not wait. If more threads arrive than make a round, a thread may take itself for the last
+ * and yet wait, because another was faster: its wait is not in the trace. */
 TA_API int pthread_barrier_wait(pthread_barrier_t *barrier) {
   bool traced = false;
 

@@ -18,8 +18,8 @@ struct object {
   ElfW(Addr) base;
   const ElfW(Sym) * symbols;
   const char *strings;
-  const ElfW(Versym) * versions; /* NULL: it has none */
-  const ElfW(Verdef) * defined;  /* their names; NULL: it has none */
+  const ElfW(Versym) * versions; /* may be NULL */
+  const ElfW(Verdef) * defined;  /* names of the versions; may be NULL */
   const uint32_t *gnu_hash, *hash;
 };
 
@@ -40,7 +40,7 @@ static uint32_t hash_of(const char *text) {
   return hash;
 }
 
-/* glibc generations the offsets of a dynamic section into addresses in place, unless the section is read-only. */
+/* glibc replaces the offsets in a dynamic section by addresses, unless the section is read-only. */
 static const void *address_in(const struct link_map *map, ElfW(Addr) value) {
   return (const void *)(value < map->l_addr ? map->l_addr + value : value);
 }
@@ -60,7 +60,7 @@ static struct object object_of(const struct link_map *map) {
   return o;
 }
 
-/* A version's number in that object; 0: it does not have it. */
+/* Returns the number of a version in the object, or 0 if the object does not have it. */
 static ElfW(Versym) number_of(const struct object *o, const char *version) {
   const ElfW(Verdef) *d = o->defined;
 
@@ -72,7 +72,8 @@ static ElfW(Versym) number_of(const struct object *o, const char *version) {
   return 0;
 }
 
-/* As the loader has it: a version that is not the default is found by its name alone, and what has none stands for all. */
+/* Decides as the loader does: a version that is not the default is found only by its name; a symbol without a version
+ * matches every version. */
 static bool is_version(const struct object *o, uint32_t at, const char *version) {
   ElfW(Versym) has = o->versions != NULL ? o->versions[at] : VER_NDX_GLOBAL;
 
@@ -91,8 +92,8 @@ static bool is_wanted(const struct object *o, uint32_t at, const struct ta_wante
   return strcmp(o->strings + s->st_name, wanted->name) == 0 && is_version(o, at, wanted->version);
 }
 
-/* The table: four words, a Bloom filter of address-sized words, buckets, and a chain entry for each symbol
- * from `first` on; the lowest bit of an entry ends the chain. */
+/* The table has four words, a Bloom filter of address-sized words, buckets, and a chain entry for each symbol from `first`
+ * on; the lowest bit of an entry ends the chain. */
 static const ElfW(Sym) *
     find_by_gnu_hash(const struct object *o, const struct ta_wanted *wanted, uint32_t hash) {
   enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
@@ -123,7 +124,7 @@ static const ElfW(Sym) * find_by_hash(const struct object *o, const struct ta_wa
   return NULL;
 }
 
-/* The arguments that the loader passes to a resolver; on x86-64 it passes none. */
+/* Calls a resolver with the arguments that the loader passes; on x86-64 there are none. */
 static void *resolve_indirect(ElfW(Addr) at) {
 #if defined __aarch64__
   struct {
@@ -146,7 +147,7 @@ static void *find_in(const struct object *o, const struct ta_wanted *wanted, uin
   return ELF64_ST_TYPE(found->st_info) == STT_GNU_IFUNC ? resolve_indirect(at) : (void *)at;
 }
 
-/* Answers how many are still to be found. */
+/* Returns the number of names that are still not found. */
 static size_t find_from(const struct link_map *map, const struct ta_wanted *wanted,
                         const uint32_t *hashes, size_t n) {
   ElfW(Addr) vdso = getauxval(AT_SYSINFO_EHDR);
@@ -167,7 +168,7 @@ static size_t find_from(const struct link_map *map, const struct ta_wanted *want
   return left;
 }
 
-/* Namespaces of dlmopen() have lists of their own, in glibc since 2.35. */
+/* Namespaces of dlmopen() have link-map lists of their own, which glibc chains since 2.35. */
 static const struct r_debug *namespace_after(const struct r_debug *here) {
 #if __GLIBC_PREREQ(2, 35)
   if (here->r_version >= 2)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds what names mean behind this library: dlsym(RTLD_NEXT, name) that takes no lock and allocates nothing.
+/* Finds the functions that follow this library in load order: dlsym(RTLD_NEXT, name), but without locks and allocations.
  *
- * An allocator that is preloaded before us calls our wrappers while it allocates for the first time. dlsym()
- * allocates, and takes the loader's lock: either would call the allocator again from inside of it. So the objects
- * are read as the loader left them: the list of link maps, each with its hash table, its symbols and their versions.
+ * An allocator that is preloaded before us calls our wrappers during its first allocation. dlsym() allocates, and takes the
+ * loader's lock: either would call the allocator again from inside itself. So the loader's data is read directly: the list
+ * of link maps, and each object's hash table, symbols and versions.
  *
- * The answers are those of dlsym(), and of dlvsym() where a version is wanted: the first object after this one in load order wins, of several versions the
- * default one counts, and of an indirect function (STT_GNU_IFUNC) what its resolver answers. The vdso takes no part.
- * A library that was not preloaded but opened later has nothing behind it: then all objects of its namespace count,
- * from the first on.
+ * The results are those of dlsym(), or of dlvsym() if a version is given: the first object after this one in load order wins;
+ * of several versions the default one counts; for an indirect function (STT_GNU_IFUNC) the resolver's result is returned.
+ * The vdso is left out. If this library was not preloaded but opened later, no object follows it: then all objects of its
+ * namespace are searched, from the first on.
  *
  * Memory    none.
- * Threads   any. Objects that come with the program are never unloaded, and libc, which has nearly all names, is one of them.
+ * Threads   any. Objects loaded at the program's start are never unloaded; libc, which has nearly all names, is one of them.
  * Cost      some 20 us for all names of calls.def: an object's dynamic section is read once, and for most names a bit of its
- *           Bloom filter says that they are not there.
+ *           Bloom filter shows that they are not there.
  */
 #ifndef TA_PRELOAD_LOOKUP_H
 #define TA_PRELOAD_LOOKUP_H
@@ -23,15 +23,15 @@
 
 struct ta_wanted {
   const char *name;
-  void **to;           /* not NULL: it was found already, and stays */
-  const char *version; /* NULL: the one that dlsym() finds */
+  void **to;           /* result; a name whose *to is not NULL is not looked up again */
+  const char *version; /* NULL: the default version */
 };
 
-enum { TA_LOOKUP_MAX = 512 }; /* names at once */
+enum { TA_LOOKUP_MAX = 512 }; /* names per call */
 
-/* A name that no object has stays NULL. */
+/* Leaves NULL for a name that no object has. */
 void ta_lookup_next(const struct ta_wanted *wanted, size_t n);
-/* The program has that file loaded. */
+/* Returns true if the program has loaded an object with that file name. */
 bool ta_lookup_has_object(const char *file);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each object of the heap, as an event (TRACEAGENT_MALLOC): its address, and how many bytes malloc() has it take up.
- * One that begins on pages of its own, by and large, is written with the span of these.
+/* Each object of the heap, as an event (TRACEAGENT_MALLOC): its address, and its size by malloc_usable_size(). An object of at
+ * least SPAN_BYTES, which by and large begins on pages of its own, is written with a span of the same size.
  *
- * Memory that is allocated before the session begins, by the constructors of other libraries, is kept in a table: then
- * it can be written as there already, and the trace is complete. A forked child's session, and that of a program
- * that calls daemon(), begin without that. */
+ * Objects allocated before the session begins, by constructors of other libraries, are stored in a table: so they can be
+ * written as existing, and the trace is complete. The session of a forked child, or of a program that calls daemon(), begins
+ * without them. */
 #include <malloc.h>
 
 #include "agent/preload/preload.h"
@@ -14,8 +14,7 @@
 enum { KEPT_MAX = 4096, PROBES = 32, SPAN_BYTES = 64 << 10 };
 
 static struct {
-  _Atomic uintptr_t
-      at; /* 0: free, and never used; GONE: used before; TAKEN: it is filled in later */
+  _Atomic uintptr_t at; /* 0: never used; GONE: free again; TAKEN: being filled in */
   size_t bytes;
 } kept[KEPT_MAX];
 static const uintptr_t GONE = 1, TAKEN = 2;
@@ -24,10 +23,10 @@ static size_t place_of(const void *p) {
   return ((uintptr_t)p >> 4) * UINT32_C(0x9e3779b9) >> 7;
 }
 
-/* Before our constructor: nothing of the program's is looked at, its allocator's answers included, before it is known that
- * this is wanted. libc has the environment once its own constructor has run; what is allocated before is not kept. */
+/* Called before our constructor has run. Nothing of the program's is read, not even its allocator's results, before it is known
+ * that objects are traced. The environment is there once libc's own constructor has run; earlier objects are not stored. */
 bool ta_objects_are_early(void) {
-  static atomic_bool wanted; /* asked once: the answer takes a look at every library */
+  static atomic_bool wanted; /* cached, since ta_wants_early_objects() searches every library */
   unsigned early = 1u << TA_TRACE_EARLY;
 
   if (atomic_load_explicit(&wanted, memory_order_relaxed)) return true;
@@ -40,7 +39,7 @@ bool ta_objects_are_early(void) {
   return false;
 }
 
-/* One that finds no place is written as one whose begin was not seen. */
+/* If the table has no free place, the object's end is later written as one whose begin was not seen. */
 void ta_objects_keep(void *p) {
   size_t at = place_of(p);
 
@@ -65,8 +64,6 @@ void ta_objects_forget(void *p) {
     return;
   }
 }
-
-/* Telling. */
 
 static ta_name of_heap(void) {
   static _Atomic ta_name name;
@@ -97,8 +94,8 @@ void ta_objects_gone(void *p) {
   ta_agent_ends();
 }
 
-/* No other thread runs yet, but for one that some library's constructor has begun: what it frees in between
- * may be written as still there. So the block itself is not looked at. */
+/* No other thread runs yet, except threads that other libraries' constructors have started. An object that they free meanwhile
+ * may be written as existing: so the object itself is not read. */
 void ta_objects_trace_kept(void) {
   for (size_t i = 0; i < KEPT_MAX; i++) {
     uintptr_t p = atomic_exchange(&kept[i].at, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are opened: the mode is there only if one is made. */
+/* Opening of files: the caller passes a mode only if the call may create a file. */
 #include <stdarg.h>
 
 #include "agent/preload/preload.h"

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSSL, loaded when the first connection is tried, on the agent's own thread: to load and relocate it takes longer
- * than many a program lives.
+/* Loads OpenSSL when the agent's own thread first tries to connect: to load and relocate it takes longer than many programs run.
  *
- * agent/net/tls.c calls the functions below, which hand on to the library's. They are seen by nothing else. A
- * program that brings an OpenSSL of its own, and shows its names, keeps it for itself: the library that is loaded here
- * looks for names in itself first then (RTLD_DEEPBIND). Elsewhere it does not, because sanitizers cannot take it.
+ * agent/net/tls.c calls the functions below, which call the library's. They are hidden from other objects. A program may
+ * export the names of an OpenSSL of its own: then the library loaded here must look names up in itself first
+ * (RTLD_DEEPBIND). Otherwise it is loaded without that flag, which sanitizers do not support.
  *
- * A program that uses the same library has it clean up at exit, in a handler that comes before ours, since it was
- * registered after: it would take the library from under our threads. A library that is there when we are
- * must not do so before the program can ask for it. One that the program has loaded since may have its handler
- * already: then the session ends in a handler that is registered now, and so comes first. */
+ * If the program uses the same library, OpenSSL cleans up at exit, in a handler that was registered after ours and so runs
+ * before it, while our threads still use the library. A library that is loaded when our constructor runs is set not to
+ * clean up, before the program can ask for it. If the program has loaded the library since, that handler may already be
+ * registered: then a handler that is registered now, and so runs first, ends the session. */
 #include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -41,18 +40,18 @@ static struct {
 #undef DOES
 
 static const char file[] = "libssl.so.3", crypto[] = "libcrypto.so.3";
-static bool cleans_not_up; /* it was set so */
+static bool cleans_not_up; /* OPENSSL_INIT_NO_ATEXIT is set */
 
 static void *loaded(const char *name) {
   return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Nothing else is set by that: what the program's own first call would read and load, it still does. */
+/* Sets nothing else: the program's own first call still reads and loads everything. */
 static void keep_from_cleaning_up(void) {
   int (*init)(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 
   if (!ta_lookup_has_object(crypto))
-    return; /* dlopen() looks into the system's list of files first */
+    return; /* spares dlopen(), which first reads the system's list of libraries */
   void *library = loaded(crypto);
   if (library == NULL) return;
   *(void **)&init = dlsym(library, "OPENSSL_init_crypto");
@@ -80,7 +79,7 @@ static tb_rc load(struct tb_diag *diag) {
                          : tb_fail(diag, TB_NOTFOUND, "OpenSSL: %s has no %s", file, missing);
 }
 
-/* One sender or another comes first; one that failed is tried again with the next connection. */
+/* May run on several sender threads at once; after a failure the next connection tries again. */
 static tb_rc load_once(struct tb_diag *diag) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static bool done;

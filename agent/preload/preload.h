@@ -4,36 +4,35 @@
  *   LD_PRELOAD=/usr/lib/libtraceagent-preload.so \
  *   TRACEAGENT_SERVER=collector:7070 TRACEAGENT_CERTS=/etc/trace redis-server
  *
- * It stands between the program and libc for the calls of calls.def, traces them through the agent inside of
- * it, and calls the real ones. The environment says how; docs/OPERATIONS.md has the table. Without a server, or with
- * a wrong value, it says so once on stderr and does nothing.
+ * The library intercepts the program's calls of the functions in calls.def, traces them through the agent that it contains,
+ * and calls libc's functions. The environment configures it; docs/OPERATIONS.md has the table. Without a server, or with a
+ * wrong value, it writes one line to stderr and does nothing.
  *
- * The program may rely on this: results, errno, cancellation and the order of its own handlers are libc's. A
- * wrapper traces nothing
+ * The program may rely on this: results, errno, cancellation and the order of its own handlers are libc's. A wrapper traces
+ * nothing
  *
  *   - while the agent's own code runs, on its threads and on the program's: `agent` below;
- *   - in a signal handler that came in the middle of a traced call: `frame` below;
- *   - in a forked child, unless TRACEAGENT_FORK=1: the children of most programs run another one at once, or do one
- *     thing and end. A program that is run starts its own session. daemon() goes on with the child;
- *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it;
- *   - on a thread that has forbidden itself what tracing takes (bars.c);
- *   - in a program with a sanitizer, or that is not meant: nothing but the real functions is called before that is known.
+ *   - in a signal handler that interrupted a traced call: `frame` below;
+ *   - in a forked child, unless TRACEAGENT_FORK=1: the children of most programs execute another program at once, or do one
+ *     thing and end. A program that is executed begins its own session. After daemon() the child is traced;
+ *   - in the child of vfork(): vfork() is not wrapped, and the child's calls count as calls of the thread that waits for it;
+ *   - on a thread that has forbidden itself what tracing needs (bars.c);
+ *   - in a program with a sanitizer, or one that TRACEAGENT_ONLY excludes: until that is known, only the real functions run.
  *
- * An unlock, a post, a signal, the last arrival at a barrier and the end of a thread write the wakeup of the
- * waiter, if it waited under our eyes (agent/emit/events/waiters.h). Of a mutex that another thread takes
- * first, the first in the line is woken. Creating a thread writes its goroutine (agent/emit/events/spawn.h).
+ * An unlock, a post, a signal, the last arrival at a barrier and the end of a thread write the wakeup of the waiter, if its
+ * wait was traced (agent/emit/events/waiters.h). If another thread gets a mutex first, the longest waiter still counts as
+ * woken. Creating a thread writes its goroutine (agent/emit/events/spawn.h).
  *
- * A handler may leave a call by longjmp(). Then the next call finds a frame that is no longer there, because its own
- * is not below it, and ends the old one first.
+ * A handler may leave a call by longjmp(). Then the next call finds a frame that no longer exists, because its own is not
+ * below it, and ends the old call first.
  *
- * Not seen are: calls that libc makes itself (the resolver's, those of printf() and of one character at a time),
- * system calls without libc, static programs.
+ * Not traced are: calls that libc makes itself (the resolver's, those of printf() and of one character at a time), system
+ * calls without libc, static programs.
  *
  * Stack     0.7 KiB in a call that is recorded, 1.8 KiB with stacks, 3.3 KiB by unwind tables; 4 KiB of a new thread's.
- * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
- *           session.
- * Threads   none before late.c begins the stream; then the agent's two, one that looks names up where there are any to look
- *           up, and one for a moment while the collector's address is looked up.
+ * Memory    that of traceagent.h, 56 bytes per thread that is being created, 64 KiB for objects allocated before the session.
+ * Threads   none before the stream begins (late.c); then the agent's two, one that looks names up if there are any, and one
+ *           for a moment while the collector's address is looked up.
  */
 #ifndef TA_PRELOAD_H
 #define TA_PRELOAD_H
@@ -79,32 +78,30 @@ enum ta_trace {
   TA_TRACE_JOIN = TA_WAIT_JOIN,
   TA_TRACE_SLEEP = TA_WAIT_SLEEP,
   TA_TRACE_POLL = TA_WAIT_POLL,
-  TA_TRACE_THREAD,  /* that it is there, and its name */
+  TA_TRACE_THREAD,  /* threads and their names */
   TA_TRACE_HEAP,    /* bytes in use */
-  TA_TRACE_OBJECTS, /* what is allocated and freed */
-  TA_TRACE_STACKS,  /* where threads' stacks lie is wanted */
-  TA_TRACE_EARLY, /* nothing yet: what is allocated is kept in mind until a session begins, or none does */
-  TA_TRACE_LATE, /* there is a session, and its stream is still to begin (late.c) */
+  TA_TRACE_OBJECTS, /* each object that is allocated or freed */
+  TA_TRACE_STACKS,  /* the bounds of threads' stacks are needed */
+  TA_TRACE_EARLY,   /* no decision about a session yet: new objects are only stored (objects.c) */
+  TA_TRACE_LATE,    /* the session's stream has not begun yet (late.c) */
 };
 
-/* Bit set of what is traced; 0: there is no session. TA_TRACE_EARLY from before our own constructor until the
- * session has begun, or it is known that there will be none. */
+/* Bit set of enum ta_trace; 0: no session. TA_TRACE_EARLY is set until our constructor has begun a session or found that there
+ * will be none. */
 extern _Atomic unsigned ta_traced;
 
-/* This thread. A thread that may not do what tracing takes counts as the agent's, so that a wrapper asks one thing only. */
+/* State of this thread. A thread that may not do what tracing needs counts as the agent's, so that wrappers test one value. */
 enum ta_bar {
-  TA_BAR_COUNTER =
-      1u << 30,            /* it must not read the processor's counter, by which the session goes */
-  TA_BAR_CALLS = 1u << 31, /* it may only read, write and exit */
+  TA_BAR_COUNTER = 1u << 30, /* it must not read the processor's counter, the session's clock */
+  TA_BAR_CALLS = 1u << 31,   /* it may only read, write and exit */
   TA_BARS = (unsigned)TA_BAR_COUNTER | (unsigned)TA_BAR_CALLS,
 };
 struct ta_here {
-  unsigned agent; /* the agent's code runs on it, so many times over; and bars */
-  bool forks;     /* among it handlers of the program's */
-  unsigned
-      inside; /* an allocator, or where libc makes a thread: what interrupts it may do neither */
-  enum ta_trace what;   /* of the call that is being traced */
-  char *volatile frame; /* of its wrapper; NULL: none */
+  unsigned agent;       /* nesting depth of the agent's code; and bars */
+  bool forks;           /* handlers of fork() run, some of them the program's */
+  unsigned inside;      /* nesting depth of allocator calls and pthread_create(), see late.c */
+  enum ta_trace what;   /* kind of the call that is being traced */
+  char *volatile frame; /* frame of that call's wrapper; NULL: no call is being traced */
 };
 extern __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
@@ -117,7 +114,7 @@ static inline void ta_agent_ends(void) {
   ta_here.agent--;
 }
 
-/* The same where the caller may be an allocator that holds its locks: nothing is allocated until it ends. */
+/* As ta_agent_begins() and _ends(), if the caller may be an allocator that holds its locks: nothing is allocated in between. */
 static inline void ta_hook_begins(void) {
   ta_agent_begins();
   ta_in_hook = true;
@@ -130,7 +127,7 @@ static inline void ta_hook_ends(void) {
 static inline bool ta_agent_runs(void) {
   return (ta_here.agent & ~(unsigned)TA_BARS) != 0;
 }
-/* A thread or descriptor that is made now is the agent's. */
+/* Returns true if a thread or descriptor that is created now is the agent's. */
 static inline bool ta_is_agents(void) {
   return ta_agent_runs() && !ta_here.forks;
 }
@@ -142,7 +139,7 @@ static inline bool ta_traces(enum ta_trace what) {
   return ta_traces_any(1u << what);
 }
 
-/* The calls. Each has its name in the trace: where there are no stacks, it is the stack of its events. */
+/* The calls. In a trace without stacks, a call's name is the stack of its events. */
 enum ta_libc_call {
 #define EACH(ret, name, params) TA_CALL_##name,
 #include "agent/preload/each.h"
@@ -150,26 +147,26 @@ enum ta_libc_call {
 };
 void ta_trace_name_calls(void);
 
-/* Returns false if nothing was written: there is nothing to end. for_what: the object that others release, or NULL.
- * holder: the thread that has it; 0: not known. frame: the wrapper's. */
+/* Returns false if nothing was written: then there is no ta_trace_end(). for_what: the object that others release, or NULL.
+ * holder: system id of the thread that holds it; 0: not known. frame: the wrapper's. */
 bool ta_trace_begin(enum ta_trace what, enum ta_libc_call call, const void *for_what, int holder,
                     char *frame);
 void ta_trace_end(char *frame);
-/* Comes before the release, so that the waiter's wakeup is written before it can run. */
+/* Call it before the release, so that the wakeup is written before the waiter can run. */
 void ta_trace_wake(enum ta_libc_call call, const void *what, enum ta_wake how, char *frame);
 #define TA_TRACE_WAKE(name, what, how)                                                             \
   do {                                                                                             \
     if (TB_UNLIKELY(ta_is_waited_for(what))) ta_trace_wake(TA_CALL_##name, what, how, TA_FRAME);   \
   } while (0)
-/* A thread that is about to be made, by the function that it runs. */
+/* Writes the goroutine of a thread that is about to be created. name: the function that it runs. */
 struct ta_spawned ta_trace_thread_start(enum ta_libc_call call, ta_name name, char *frame);
 #define TA_FRAME ((char *)__builtin_frame_address(0))
 
-/* The address waited for: the address of a lock, where that alone does not say it. */
+/* Addresses to wait for, if an object's own address is not enough: readers wait for a lock's own address. */
 #define TA_OF_THREAD(thread) ((const void *)(uintptr_t)(thread))
-#define TA_WRITERS_OF(lock)  ((const void *)((const char *)(lock) + 1)) /* readers wait for it */
+#define TA_WRITERS_OF(lock)  ((const void *)((const char *)(lock) + 1))
 
-/* Whether libc's words of a barrier are those we know (locks.c). */
+/* Finds out whether libc's barriers have the known fields (locks.c). */
 void ta_locks_learn(void);
 
 /* The real functions. */
@@ -180,8 +177,8 @@ struct ta_real {
 };
 extern struct ta_real ta_real;
 void ta_real_find(void);
-void ta_versions_find(void); /* those that stand for older ones (versions.c) */
-/* Constructors of other libraries come before ours, and so do the allocator's first steps. */
+void ta_versions_find(void); /* the older versions (versions.c) */
+/* Finds the functions on first use: other libraries' constructors, and the allocator, run before our constructor. */
 #define TA_REAL(name) (*TA_REAL_SLOT(name))
 #define TA_REAL_SLOT(name)                                                                         \
   (({                                                                                              \
@@ -189,7 +186,7 @@ void ta_versions_find(void); /* those that stand for older ones (versions.c) */
     &ta_real.name;                                                                                 \
   }))
 
-/* Names that stand in no header unless the program was compiled to check itself. */
+/* Functions that headers declare only for programs compiled with _FORTIFY_SOURCE. */
 ssize_t __read_chk(int fd, void *to, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *to, size_t n, off_t at, size_t room);
 ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t at, size_t room);
@@ -202,39 +199,40 @@ int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask,
                 size_t room);
 
-/* Around a system call by which a thread may forbid itself what tracing takes (bars.c). */
+/* State around a system call by which a thread may forbid itself what tracing needs (bars.c). */
 struct ta_bars {
   unsigned set; /* bars that the thread did not have before */
-  bool clock;   /* the process goes by the kernel's clock from now on */
-  bool session, allows;
+  bool clock;   /* the process uses the kernel's clock from now on */
+  bool session; /* the session was ended */
+  bool allows;  /* the call allows the thread the counter again */
 };
 struct ta_bars ta_bars_begin(long number, long a, long b);
 void ta_bars_end(struct ta_bars bars, bool done);
 
-/* The session (session.c): begins with what the environment says, ends, is over in a forked child. */
+/* The session (session.c), as the environment configures it. in_child: in a child of fork() or daemon(). */
 void ta_preload_begin(bool in_child);
 void ta_preload_end(void);
-/* There is a session, and it is this process's. */
+/* Returns true if this process has a session. */
 bool ta_preload_is_on(void);
-/* The program is about to do what no session outlasts: its session ends, and the stream says why. Stay: that has failed,
- * and a session starts again. */
+/* Ends the session before a call that no session survives; why, stored in the stream, may be NULL. stay: the call has failed,
+ * and a session begins again. */
 void ta_preload_leave(const char *why);
 void ta_preload_stay(void);
-/* The session goes by the processor's counter. */
+/* Returns true if the session's clock is the processor's counter. */
 bool ta_preload_counts(void);
 bool ta_preload_follows_forks(void);
 bool ta_preload_is_verbose(void);
 
-/* OpenSSL is loaded when it is first called (openssl.c). */
+/* Makes the first connection load OpenSSL (openssl.c). */
 void ta_openssl_late(void);
 
-/* Late (late.c). look() begins the stream if it is time, and this is a place where it may. */
+/* The late begin of a stream (late.c). look() begins the stream if it is due and may begin here. */
 void ta_late_open(uint64_t delay_ms);
 void ta_late_look(void);
 void ta_late_look_at_bytes(void);
-bool ta_heap_is_behind(void); /* the program's allocator is called by our wrappers (heap.c) */
-bool ta_late_is_worth_a_stream(void); /* at the program's end */
-bool ta_late_is_owner(void);          /* this is the process whose session it is */
+bool ta_heap_is_behind(void);         /* our wrappers call the program's allocator (heap.c) */
+bool ta_late_is_worth_a_stream(void); /* at the program's end: its stream is due */
+bool ta_late_is_owner(void);          /* this process opened the session */
 uint64_t ta_late_first_try_ns(void);
 
 static inline bool ta_is_late(void) {
@@ -242,37 +240,36 @@ static inline bool ta_is_late(void) {
       (atomic_load_explicit(&ta_traced, memory_order_relaxed) & 1u << TA_TRACE_LATE) != 0);
 }
 
-/* Objects of the heap (objects.c): one that was made, one that is about to go. */
+/* Objects of the heap (objects.c). Call gone() before the object is freed. */
 void ta_objects_made(void *p);
 void ta_objects_gone(void *p);
-/* The same before there is a session, if that is wanted; and when it has begun, all that is still there. */
+/* Before the session keep() and forget() store the objects; trace_kept() writes those that still exist when it has begun. */
 bool ta_objects_are_early(void);
 void ta_objects_keep(void *p);
 void ta_objects_forget(void *p);
 void ta_objects_trace_kept(void);
 
-/* Makes the keys whose destructors see a thread end (threads.c): ours before the agent's, so that a thread that ends
- * can still say so; and both before the program has many. */
+/* Creates the keys whose destructors run at a thread's end (threads.c): ours before the agent's, so that the end can still be
+ * written; and both before the program has created many. */
 void ta_threads_watch(void);
 void ta_threads_watch_this(void);
 
-/* One of the agent's threads gets descriptors of its own (descriptors.c). It must not open anything before: the
- * program may close that number meanwhile, and take it. So the thread that makes it prepares what is to be read for
- * it. */
+/* Gives one of the agent's threads descriptors of its own (descriptors.c). Until then the thread must open nothing: the
+ * program may close that number and use it again. So the thread's creator reads what is needed, in prepare(). */
 struct ta_parting {
   pid_t program; /* a thread that has the program's descriptors */
   bool by_close_range, by_unshare;
 };
 struct ta_parting ta_descriptors_prepare(void);
 void ta_descriptors_part(struct ta_parting p, bool keep_stderr);
-/* One that was just made; if it is the agent's, the program will not meet it. */
+/* Hides a descriptor that was just made, if it is the agent's; returns it, perhaps under another number. */
 int ta_descriptors_keep(int fd);
 
-/* Runs that on a stack of ours (stack.c): whoever calls us may have a small one. */
+/* Runs work() on a stack of ours (stack.c): the caller's may be small. */
 void ta_on_own_stack(void (*work)(void *self), void *self);
-void ta_own_stack_find(void); /* before the first use */
+void ta_own_stack_find(void); /* call it before the first use */
 
-/* Says one line on stderr. */
+/* Writes one line to stderr. */
 void ta_preload_say(const char *fmt, ...) TB_PRINTF(1, 2);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that a program makes of itself. */
+/* Processes that a program forks. */
 #include "agent/host/process.h"
 #include "agent/preload/preload.h"
 
@@ -10,7 +10,7 @@ TA_API pid_t fork(void) {
   return pid;
 }
 
-/* No handler runs around it, and it may be called where no lock may be taken: from a handler that interrupted us. */
+/* _Fork() runs no handlers, and may be called where no lock may be taken: in a signal handler that interrupted the agent. */
 TA_API pid_t _Fork(void) {
   if (!ta_preload_is_on() || ta_is_late() || ta_agent_runs()) return TA_REAL(_Fork)();
   ta_process_hold();
@@ -19,8 +19,7 @@ TA_API pid_t _Fork(void) {
   return pid;
 }
 
-/* The parent ends inside it, and the child is the program. So all of it is sent, and the child starts its own
- * session. */
+/* The parent ends inside daemon(), and the child is the program. So everything is sent before, and the child begins a session. */
 TA_API int daemon(int stay, int keep) {
   bool ours = ta_preload_is_on();
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The meaning of the names without us: the next object's. A name that neither libc nor another object has is not
- * exported where the library was built against that libc (CMakeLists.txt); under an older libc its wrapper refuses. */
+/* The real functions: those of the next object. A name that neither libc nor another object has is not exported if this library
+ * was built against that libc (CMakeLists.txt); under an older libc the call fails with ENOSYS. */
 #include <string.h>
 
 #include "agent/preload/lookup.h"
@@ -23,7 +23,7 @@ static intptr_t refuse_by_number(void) {
   return ENOSYS;
 }
 
-/* Functions of POSIX threads answer their error. */
+/* Functions of POSIX threads return their error. */
 static void *refusal_of(const char *name) {
   intptr_t (*refusal)(void) = strncmp(name, "pthread_", 8) == 0 ? refuse_by_number : refuse;
 

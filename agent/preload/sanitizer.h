@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sanitizer that a program was built with, by its runtime's names. */
+/* Finds the sanitizer that a program was built with, by names of the sanitizer's runtime. */
 #ifndef TA_PRELOAD_SANITIZER_H
 #define TA_PRELOAD_SANITIZER_H
 
-/* As in its compiler's options; NULL: none, or one that takes no notice of us. */
+/* Returns the compiler's option, or NULL: no sanitizer, or one that this library does not disturb. */
 const char *ta_sanitizer(void);
 
 #endif

@@ -13,16 +13,16 @@
 #include "agent/spool/spool.h"
 
 enum {
-  PATIENCE_OF_EXIT = 10, /* a tenth of exit_ms, for a collector that has not answered at all */
-  PATIENCE_OF_EXEC = 5,  /* a fifth, for the acks before an exec() */
+  PATIENCE_OF_EXIT = 10, /* a tenth of exit_ms, if the collector has never answered */
+  PATIENCE_OF_EXEC = 5,  /* a fifth of exit_ms, for the acks before an exec() */
 };
 
 static struct ta_variables variables;
-static pid_t owner; /* of the session */
-static bool begun;  /* one, by this process or who it was forked from */
-static bool counts; /* it goes by the processor's counter */
+static pid_t owner; /* process of the session */
+static bool begun;  /* a session has begun, in this process or a parent */
+static bool counts; /* the session's clock is the processor's counter */
 
-/* A program may close its standard error and open a file of its own in its place: that file gets no line of ours. */
+/* A program may close its standard error and open a file under that number: no line of ours is written to that file. */
 static struct stat stderr_at_start; /* st_ino 0: there was none */
 
 static bool stderr_is_the_same(void) {
@@ -42,7 +42,7 @@ void ta_preload_say(const char *fmt, ...) {
   vsnprintf(line + n, sizeof line - n - 1, fmt, args);
   va_end(args);
   strcat(line, "\n");
-  if (TA_REAL(write)(STDERR_FILENO, line, strlen(line)) < 0) return; /* then there is no listener */
+  if (TA_REAL(write)(STDERR_FILENO, line, strlen(line)) < 0) return; /* nobody can be informed */
 }
 
 static void log_line(void *self, int level, const char *text) {
@@ -51,8 +51,8 @@ static void log_line(void *self, int level, const char *text) {
   ta_preload_say("%s", text);
 }
 
-/* The agent's handlers around fork() take locks, and must not be traced. Ours come before and after them; so do
- * those of the program that were there before ours, which may start threads. */
+/* The agent's handlers of fork() take locks, and must not be traced. So these run before and after them. Handlers that the
+ * program registered before these run in between, too, and may start threads. */
 static TA_CODE_AT_FORK void before_fork(void) {
   ta_agent_begins();
   ta_here.forks = true;
@@ -70,10 +70,10 @@ static void end_at_exit(void);
 
 static void watch_process(void) {
   pthread_atfork(before_fork, in_parent, in_child);
-  atexit(end_at_exit); /* before the agent's own handler, which was there first */
+  atexit(end_at_exit); /* runs before the agent's own handler, which was registered first */
 }
 
-static atomic_bool asked; /* for a snap, by the signal, and not yet passed on */
+static atomic_bool asked; /* the signal has asked for a snap that is not yet passed on */
 
 static void pass_on(void) {
   if (ta_emit_snap(0) == TA_OK) atomic_store(&asked, false);
@@ -87,8 +87,8 @@ static void on_record_signal(int signal) {
   ta_agent_ends();
 }
 
-/* Before another program can know that this one records: a signal that came without its handler would end it. The
- * program may take it for itself afterwards; one that came with a handler, or ignored, keeps it. */
+/* Installs the handler before another program can know that this one records: without a handler the signal would kill it. The
+ * program may use the signal for itself afterwards. A signal that already has a handler, or is ignored, stays so. */
 static bool take_signal(void) {
   struct sigaction ours = { .sa_handler = on_record_signal, .sa_flags = SA_RESTART }, before;
 
@@ -100,8 +100,8 @@ static void give_signal_back(void) {
   sigaction(variables.record_signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
 
-/* Samples are taken by a signal, in whatever a thread does: nothing else may ever look whether it is time to begin. For
- * them, and beside an allocator that we do not see (late.c), the threads are there at once; they connect no sooner. */
+/* Samples are taken by a signal, whatever a thread does: perhaps no call ever checks whether the stream is due. With samples, or
+ * with an allocator whose calls we do not see (late.c), the threads start at once; they connect no sooner. */
 static bool begins_late(void) {
   return variables.delay_ms != 0 && variables.samples == 0 && ta_heap_is_behind();
 }
@@ -113,7 +113,7 @@ static int start_session(const struct ta_forward_config *where, const struct ta_
   return error;
 }
 
-/* A child of several with one name has a name of its own. */
+/* Adds the process id to the instance name, which all children inherit. Returns NULL if none is set. */
 static const char *child_instance(char *room, size_t n) {
   const char *given = secure_getenv("TRACEAGENT_INSTANCE");
 
@@ -150,7 +150,7 @@ static int start(bool child) {
   ta_locks_learn();
   ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
-  /* Without its name, too: where the main thread's stack lies is asked for here, not in the middle of a malloc(). */
+  /* Even without a name: finds the main thread's stack here, not in the middle of a malloc(). */
   ta_thread_attach((variables.traced & 1u << TA_TRACE_THREAD) != 0
                        ? ta_name_of(program_invocation_short_name)
                        : 0);
@@ -220,7 +220,7 @@ void ta_preload_end(void) {
   end(abandon);
 }
 
-/* A short program does not wait for a stack: it only keeps its trace, if there is a folder for it. */
+/* Without a spool folder no trace is kept: a short program need not wait until a stack is mapped. */
 static void abandon_at_exit(void) {
   if (getenv("TRACEAGENT_SPOOL_DIR") != NULL)
     abandon();
@@ -232,8 +232,7 @@ static void end_at_exit(void) {
   end(abandon_at_exit);
 }
 
-/* An exec() waits for what was sent to be acked only where there is a connection, or is about to be, and not for
- * long. */
+/* An exec() waits for acks only if there is a connection, or is about to be. */
 static bool may_be_acked(void) {
   struct ta_forward_status status = { .size = sizeof status };
 
@@ -281,11 +280,11 @@ static bool is_wanted(void) {
   return false;
 }
 
-/* Most programs that inherit the environment are decided here: nothing is made or changed before. */
+/* Most programs that inherit the environment are excluded here: nothing is created or changed before. */
 __attribute__((constructor)) static void decide(void) {
   int before = errno;
 
-  ta_real_find(); /* on a stack that is large enough */
+  ta_real_find(); /* here the stack is large enough */
   ta_versions_find();
   ta_own_stack_find(); /* later another thread may close libraries */
   if (is_wanted()) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signal that samples come by belongs to the program, too. In whatever order handlers are installed, the
- * kernel's is ours, the program sees its own, and a sample never reaches it (agent/emit/core/caught.h). A
- * program that takes the signal in a way in which ours look the same, by sigwait() and its like or a
- * descriptor, has no samples from then on. */
+/* The program may use the signal that takes samples, too. In whatever order handlers are installed, the kernel's handler is
+ * ours, the program sees its own, and a sample never reaches the program (agent/emit/core/caught.h). A program that takes the
+ * signal in a way that does not distinguish samples, by sigwait() and its like or a descriptor, has no samples from then on. */
 #include <sys/signalfd.h>
 
 #include "agent/emit/core/caught.h"
@@ -25,7 +24,7 @@ TA_API int sigaction(int number, const struct sigaction *act, struct sigaction *
   return 0;
 }
 
-/* The handler that there was. */
+/* Returns the previous handler. */
 static sighandler_t handle(int number, sighandler_t handler, int flags) {
   struct sigaction act = { .sa_handler = handler, .sa_flags = flags }, old;
 
@@ -73,8 +72,6 @@ TA_API int siginterrupt(int number, int interrupts) {
   share(number, &action, NULL);
   return 0;
 }
-
-/* Waiting for signals. */
 
 static void leave_to_program(const sigset_t *set) {
   if (TB_LIKELY(!ta_samples_are_on()) || ta_agent_runs()) return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack of our own for what takes more of it than a call may: a program's threads may have 16 KiB, its coroutines and
- * signal handlers 4. To begin a session takes more than that; a call that is recorded takes less than 1 KiB of it.
+/* A stack of our own for work that needs more stack than a call may use: a program's threads may have 16 KiB, its coroutines and
+ * signal handlers 4. The begin of a session needs more than that; a call that is recorded takes less than 1 KiB of it.
  *
- * valgrind takes a stack that it has not seen made for a mistake of the program's: there is none there. */
+ * valgrind takes a stack whose creation it has not seen for an error of the program: under valgrind the work runs on the
+ * caller's stack. */
 #include <signal.h>
 #include <stdint.h>
 #include <ucontext.h>
@@ -11,12 +12,10 @@
 #include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
 
-enum {
-  STACK_BYTES = 256 << 10,
-  GUARD_BYTES = 64 << 10
-}; /* pages may have 64 KiB; untouched they cost nothing */
+/* The guard is one page of the largest size, 64 KiB. Untouched pages cost nothing. */
+enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 64 << 10 };
 
-/* At the end of the mapping: a context alone has 1 KiB. */
+/* Stored at the end of the mapping: a context alone has 1 KiB. */
 struct own {
   ucontext_t here, there;
   sigset_t blocked, before;
@@ -24,14 +23,15 @@ struct own {
   void *self;
 };
 
-static void run(unsigned high, unsigned low) {
+static void run_work(unsigned high, unsigned low) {
   struct own *own = (struct own *)((uintptr_t)high << 32 | low);
 
   own->work(own->self);
 }
 
-/* A handler of the program's that ran here would be misled: the kernel tells by the stack pointer whether it is on the
- * alternate stack, a garbage collector how far to scan. What the thread itself does wrong must come through. */
+/* Blocks signals. A handler of the program's that ran on this stack would be misled: the kernel uses the stack pointer to see
+ * whether a thread is on the alternate stack, a garbage collector to see how far to scan. Signals that the thread itself
+ * causes are not blocked. */
 static void block(struct own *own) {
   static const int through[] = { SIGABRT, SIGBUS, SIGFPE,  SIGILL, SIGPIPE,
                                  SIGSEGV, SIGSYS, SIGTRAP, SIGXFSZ };
@@ -42,8 +42,8 @@ static void block(struct own *own) {
   pthread_sigmask(SIG_BLOCK, &own->blocked, &own->before);
 }
 
-/* Signals are blocked on either side of both switches: a switch sets the mask before it leaves the stack, so one that waited
- * would come there. */
+/* Signals are blocked before and after both switches: a switch sets the mask before it leaves the stack, so a pending signal
+ * would be handled on that stack. */
 static __attribute__((noinline)) bool switch_to(char *map, void (*work)(void *self), void *self) {
   struct own *own = (struct own *)(map + GUARD_BYTES + STACK_BYTES);
 
@@ -55,7 +55,7 @@ static __attribute__((noinline)) bool switch_to(char *map, void (*work)(void *se
     own->self = self;
     own->there.uc_stack = (stack_t){ .ss_sp = map + GUARD_BYTES, .ss_size = STACK_BYTES };
     own->there.uc_link = &own->here;
-    makecontext(&own->there, (void (*)(void))run, 2, (unsigned)((uintptr_t)own >> 32),
+    makecontext(&own->there, (void (*)(void))run_work, 2, (unsigned)((uintptr_t)own >> 32),
                 (unsigned)(uintptr_t)own);
     done = swapcontext(&own->here, &own->there) == 0;
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a call on a stream of stdio reaches the kernel: by the stream's buffer, as glibc's header shows it.
+/* Finds out whether a call on a stream of stdio reaches the kernel, from the stream's buffer as glibc's header declares it.
  *
- * The buffer is looked at without the stream's lock. If another thread uses the stream meanwhile, a call may
- * be traced that was answered from the buffer, or not traced although it was not.
+ * The buffer is read without the stream's lock. If another thread uses the stream meanwhile, a call that the buffer served may
+ * be traced, or a call that reached the kernel may not be.
  */
 #ifndef TA_STREAMS_H
 #define TA_STREAMS_H
@@ -14,7 +14,7 @@
 
 #define TA_STREAM_LOOK(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-enum { TA_STREAM_UNBUFFERED = 0x2, TA_STREAM_BY_LINES = 0x200 }; /* of its flags */
+enum { TA_STREAM_UNBUFFERED = 0x2, TA_STREAM_BY_LINES = 0x200 }; /* bits of _flags */
 
 static inline size_t ta_stream_unread(const FILE *f) {
   const char *at = TA_STREAM_LOOK(f->_IO_read_ptr), *end = TA_STREAM_LOOK(f->_IO_read_end);
@@ -22,14 +22,14 @@ static inline size_t ta_stream_unread(const FILE *f) {
   return at != NULL && at < end ? (size_t)(end - at) : 0;
 }
 
-/* n of that size are wanted. */
+/* For a read of n items of that size. */
 static inline bool ta_stream_reads(const FILE *f, size_t size, size_t n) {
   size_t bytes;
 
   return __builtin_mul_overflow(size, n, &bytes) || ta_stream_unread(f) < bytes;
 }
 
-/* All up to a character is wanted, but less than n. */
+/* For a read up to a character, of less than n bytes. */
 static inline bool ta_stream_reads_to(const FILE *f, int end, int n) {
   size_t unread = ta_stream_unread(f);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads: its creator writes it, under the name of the function it runs, until it is given another. That is looked up
- * later, and not here: the loader's lock may be held by a thread that waits for the thread that creates this one. */
+/* Threads: a thread's creator writes its goroutine, under the name of the function that it runs, until it is given another name.
+ * The name is looked up later: a thread that waits for this one to create another may hold the loader's lock. */
 #include "agent/emit/core/names.h"
 #include "agent/emit/stacks/frames.h"
 #include "agent/host/process.h"
@@ -9,8 +9,8 @@
 static pthread_key_t ends;
 static bool ends_made;
 
-/* Once the first thread has ended by pthread_exit(), the process ends with the last of the program's, and as ever only if
- * that is the last of all: it runs the handlers of exit(), and the agent's threads have other descriptors. */
+/* Once the first thread has ended by pthread_exit(), the process ends with the last of the program's threads. That thread must
+ * also end after the agent's: the last one runs the handlers of exit(), and the agent's threads have other descriptors. */
 static void leave(void) {
   ta_process_first_leaves();
   if (!ta_process_first_has_left() || !ta_process_leaves_none()) return;
@@ -18,8 +18,8 @@ static void leave(void) {
   ta_process_be_last();
 }
 
-/* Runs at each end of a thread, by pthread_exit() and cancellation, too. self: the thread. */
-static void say_end(void *self) {
+/* Runs whenever a thread ends, by pthread_exit() and cancellation, too. self: the thread. */
+static void write_end(void *self) {
   if ((ta_here.agent & TA_BARS) != 0) return;
   if (ta_traces(TA_TRACE_JOIN) && ta_is_waited_for(self))
     ta_trace_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
@@ -31,7 +31,7 @@ static void say_end(void *self) {
 }
 
 void ta_threads_watch(void) {
-  ends_made = pthread_key_create(&ends, say_end) == 0;
+  ends_made = pthread_key_create(&ends, write_end) == 0;
   ta_enter_prepare();
 }
 
@@ -39,9 +39,8 @@ void ta_threads_watch_this(void) {
   if (ends_made) pthread_setspecific(ends, TA_OF_THREAD(pthread_self()));
 }
 
-enum {
-  BEGINS = 1u << TA_TRACE_THREAD | 1u << TA_TRACE_STACKS | 1u << TA_TRACE_LATE
-}; /* its first steps are ours */
+/* If any of these is set, a new thread begins in our code. */
+enum { BEGINS = 1u << TA_TRACE_THREAD | 1u << TA_TRACE_STACKS | 1u << TA_TRACE_LATE };
 
 /* The argument of a new thread. */
 struct start {
@@ -54,11 +53,11 @@ struct start {
   struct ta_spawned birth;
   bool agents; /* one of the agent's own */
   struct ta_parting parting;
-  bool inside;   /* an allocator makes it, for itself */
-  unsigned bars; /* of its creator's, which it has, too */
+  bool inside;   /* an allocator creates it, for itself */
+  unsigned bars; /* inherited from its creator */
 };
 
-/* A thread's first steps. Its stack is learned here: later it may be inside of its allocator. */
+/* Runs first on a new thread. The bounds of its stack are found here: later it may be inside its allocator. */
 static struct start begin(void *self) {
   struct start *handed = self, s = *handed;
 
@@ -94,7 +93,8 @@ static int live_c11(void *self) {
   return s.run.c11(s.arg);
 }
 
-/* Comes before it is there, so that it can go on with that. function: NULL if it is not traced. NULL: no memory. */
+/* Allocates the argument of a thread that does not exist yet. function: NULL if the thread is not traced. Returns NULL if memory
+ * cannot be allocated. */
 static struct start *hand(struct start s, const void *function) {
   ta_agent_begins();
   struct start *handed = malloc(sizeof *handed);

@@ -10,7 +10,7 @@ __thread struct ta_here ta_here __attribute__((tls_model("initial-exec")));
 
 static _Atomic ta_name names[TA_CALLS];
 
-/* As the programmer wrote it: the compiler makes __read_chk of read. Of syscall() only futexes are traced. */
+/* Returns the name that the programmer wrote: the compiler turns read into __read_chk. Of syscall() only futexes are traced. */
 static ta_name name_of_call(const char *exported) {
   static const char checked[] = "_chk";
   char name[32];
@@ -29,7 +29,7 @@ void ta_trace_name_calls(void) {
 #include "agent/preload/each.h"
 }
 
-static void say_end(struct ta_here *here) {
+static void write_end(struct ta_here *here) {
   ta_hook_begins();
   if (here->what == TA_TRACE_CALL)
     ta_syscall_end();
@@ -39,7 +39,7 @@ static void say_end(struct ta_here *here) {
   here->frame = NULL;
 }
 
-/* Stacks begin with the wrapper; `pc` lies in its caller. */
+/* Makes stacks begin with the wrapper; `pc` is in the wrapper's caller. */
 static void begin_stack(const void *pc, char *frame) {
   ta_hook_begins();
   ta_origin = (struct ta_origin){ pc, frame };
@@ -49,8 +49,8 @@ static void end_stack(void) {
   ta_hook_ends();
 }
 
-/* Readers of a lock wait for one address, writers for the next one (TA_WRITERS_OF). A joined thread is not a lock, and some
- * programs have many. */
+/* Returns the lock's address: readers of a lock wait for it, writers for the next address (TA_WRITERS_OF). A joined thread is
+ * not a lock, and some programs have many. */
 static uintptr_t object_of(enum ta_trace what, const void *for_what) {
   return what == TA_TRACE_JOIN ? 0 : (uintptr_t)for_what & ~(uintptr_t)1;
 }
@@ -62,7 +62,7 @@ bool ta_trace_begin(enum ta_trace what, enum ta_libc_call call, const void *for_
 
   if (TB_UNLIKELY(here->frame != NULL)) {
     if (frame < here->frame) return false;
-    say_end(here);
+    write_end(here);
   }
   if (ta_is_late()) ta_late_look();
   here->what = what;
@@ -82,7 +82,7 @@ void ta_trace_end(char *frame) {
   struct ta_here *here = &ta_here;
 
   if (TB_UNLIKELY(here->frame != frame)) return;
-  say_end(here);
+  write_end(here);
   if (ta_is_late()) ta_late_look();
 }
 

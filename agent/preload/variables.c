@@ -27,7 +27,7 @@ static const struct group groups[] = {
 };
 enum { USUAL = sizeof groups / sizeof *groups - 1 };
 
-/* Calls each with every word of a list that has commas between them, until one answers true. */
+/* Calls each() with every word of a comma-separated list, until one call returns true. */
 static bool any_word(const char *list, bool (*each)(void *self, const char *word, size_t n),
                      void *self) {
   for (;;) {
@@ -91,7 +91,7 @@ static bool read_stacks(struct ta_variables *v) {
   return good;
 }
 
-/* A signal whose default would end the program, so that it is in no program's way. */
+/* Accepts only signals that kill a program by default: a program without a handler cannot be using them. */
 static bool read_signal(struct ta_variables *v) {
   const char *text = secure_getenv("TRACEAGENT_RECORD_SIGNAL");
 
@@ -110,7 +110,7 @@ static bool is_on(const char *name) {
   return text != NULL && strcmp(text, "1") == 0;
 }
 
-/* The service's name, from the program's name. */
+/* Sets the service's name: the given one, or the program's with characters replaced. */
 static void name_service(struct ta_variables *v) {
   const char *given = secure_getenv("TRACEAGENT_SERVICE");
   const char *name = given != NULL ? given : program_invocation_short_name;
@@ -120,7 +120,7 @@ static void name_service(struct ta_variables *v) {
     if (!isalnum((unsigned char)*c) && strchr("._:-", *c) == NULL) *c = '-';
 }
 
-/* A flight recorder must be reachable for a snap, also in a program that sits in a single call from its start. */
+/* A flight recorder must be reachable for a snap even if the program waits in one call from its start. */
 static uint64_t usual_delay_ms(void) {
   const char *record_ms = secure_getenv("TRACEAGENT_RECORD_MS");
 

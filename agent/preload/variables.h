@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of the preload library. TRACEAGENT_CERTS and _INSTANCE, and what TRACEAGENT_SERVER says, are read where
+/* The environment of the preload library. TRACEAGENT_CERTS and _INSTANCE, and the value of TRACEAGENT_SERVER, are read where
  * every stream is opened (agent/api/forward.c).
  *
- * Errors    false, and `fault` says which variable and why.
+ * Errors    false; `fault` names the variable and the reason.
  */
 #ifndef TA_VARIABLES_H
 #define TA_VARIABLES_H
@@ -23,9 +23,10 @@ struct ta_variables {
   char fault[200];
 };
 
-/* TRACEAGENT_DISABLE=1, or the program has raised rights: it takes no server, keys and folders from its caller. */
+/* Returns true with TRACEAGENT_DISABLE=1, or if the program has raised rights: its caller must not choose server, keys and
+ * folders. */
 bool ta_is_switched_off(void);
-/* The objects that are allocated before the session are to be kept in mind. */
+/* Returns true if objects allocated before the session are to be stored. */
 bool ta_wants_early_objects(void);
 bool ta_variables_read(struct ta_variables *v);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions whose parameters depend on the first ones. Most of their calls are none of ours and go straight on.
+/* Functions whose parameters depend on the first ones. Most of their calls are passed on untraced.
  *
- * Callers pass variable arguments where they would pass named ones, on x86-64 and aarch64. Here they have names, so
- * that those that are passed on need not be saved first; an argument that the caller did not pass is passed on as
- * whatever is in its place, as libc does, and not looked at. */
+ * On x86-64 and aarch64 callers pass variable arguments like named ones. Here they have names, so that arguments that are
+ * passed on need not be saved first. An argument that the caller did not pass is not read: whatever is in its place is
+ * passed on, as libc does. */
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -42,7 +42,7 @@ static inline raw_call *real_call(void) {
   return *(raw_call **)(void *)TA_REAL_SLOT(syscall);
 }
 
-/* The kernel compares, too: if the word has changed, it answers at once. */
+/* Returns true if the call will wait. The kernel compares the word, too: if it has changed, the call returns at once. */
 static inline bool futex_waits(long operation, const uint32_t *word, long value) {
   switch (operation & FUTEX_CMD_MASK) {
   case FUTEX_WAIT:
@@ -65,7 +65,7 @@ static inline bool futex_wakes_many(long operation, long n) {
   return n > 1 && (operation & FUTEX_CMD_MASK) != FUTEX_UNLOCK_PI;
 }
 
-/* It is entered by a jump, so its frame is that of syscall(). */
+/* Entered by a jump, so that its frame is that of syscall(). */
 static __attribute__((noinline)) long futex(long number, long a, long b, long c, long d, long e,
                                             long f) {
   const uint32_t *word = (const uint32_t *)a;

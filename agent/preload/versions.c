@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that libc has in an older version, too, with code of its own: the condition variables of programs that were
- * linked before glibc 2.3.2 are one pointer large, and today's code would write beyond them. The wrapper stands for the
- * newest version alone; a caller of an older one comes here, is handed on to libc's, and is not traced. So is one that names
- * no version, because it was linked without libc, or beside a library that has the name, too: it has the oldest of libc's, or that
- * library's, as without us.
+/* Functions that libc also has in an older version, with different code: the condition variables of programs linked before glibc
+ * 2.3.2 are one pointer large, and today's code would write beyond them. A wrapper serves the newest version only; a call of
+ * an older version comes here, is passed on to libc and is not traced. So is a call without a version, of an object that was
+ * linked without libc, or with another library that has the name, too: it reaches libc's oldest version, or that library,
+ * as without us.
  *
- * The build lists them: OLD(identifier, name, version) for each. All have up to six parameters, none of
- * them a floating-point number or a structure. */
+ * The build lists the functions: OLD(identifier, name, version). All have up to six parameters, none of them a floating-point
+ * number or a structure. */
 #include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
 
@@ -16,7 +16,7 @@ static struct {
 #define OLD(id, name, version) old_call *id;
 #include "versions.def"
 #undef OLD
-  old_call *none; /* libc may have no such function */
+  old_call *none; /* for a libc without such functions */
 } real;
 
 void ta_versions_find(void) {
