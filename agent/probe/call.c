@@ -8,7 +8,7 @@
 #include "agent/host/keep.h"
 #include "agent/probe/call.h"
 
-/* A size is no address: with SIZE_MAX the end would lie before the beginning. */
+/* Limits a buffer's size: with SIZE_MAX its end pointer would wrap around. */
 enum { TEXT_BYTES_MAX = 1 << 30 };
 
 void ta_call_run(void *self, const struct ta_arg *args) {
@@ -22,8 +22,6 @@ void ta_call_run(void *self, const struct ta_arg *args) {
 
   probe->call(probe->call_self, &call);
 }
-
-/* Numbers. */
 
 void ta__point(char *number) {
   static const char plain[] = "0123456789+-aefinAEFIN";
@@ -40,15 +38,15 @@ void ta__real_text(double real, char out[TA_REAL_BYTES]) {
   ta__point(out);
 }
 
-/* As text. An argument that does not fit is left out, and one that does not end is cut. */
+/* Text. Bytes that do not fit are left out. */
 
 struct line {
-  char *pos, *end; /* one byte behind end is for the NUL */
+  char *pos, *end; /* one more byte after end is for the NUL */
 };
 
-static void add(struct line *line, const char *fmt, ...) TB_PRINTF(2, 3);
+static void add_format(struct line *line, const char *fmt, ...) TB_PRINTF(2, 3);
 
-static void add(struct line *line, const char *fmt, ...) {
+static void add_format(struct line *line, const char *fmt, ...) {
   size_t room = (size_t)(line->end - line->pos);
   va_list args;
 
@@ -67,7 +65,7 @@ static void add_quoted(struct line *line, const char *text) {
   for (; *text != '\0' && line->pos < line->end; text++) {
     unsigned char byte = (unsigned char)*text;
     if (byte < 0x20 || byte == 0x7f) {
-      add(line, "\\x%02x", byte);
+      add_format(line, "\\x%02x", byte);
       continue;
     }
     if (byte == '"' || byte == '\\') add_byte(line, '\\');
@@ -80,19 +78,19 @@ static void add_value(struct line *line, const struct ta_arg *arg) {
   char real[TA_REAL_BYTES];
 
   switch (arg->kind) {
-  case TA_ARG_INT: add(line, "%" PRId64, arg->is.i); return;
-  case TA_ARG_UINT: add(line, "%" PRIu64, arg->is.u); return;
-  case TA_ARG_BOOL: add(line, "%s", arg->is.u != 0 ? "true" : "false"); return;
+  case TA_ARG_INT: add_format(line, "%" PRId64, arg->is.i); return;
+  case TA_ARG_UINT: add_format(line, "%" PRIu64, arg->is.u); return;
+  case TA_ARG_BOOL: add_format(line, "%s", arg->is.u != 0 ? "true" : "false"); return;
   case TA_ARG_REAL:
     ta__real_text(arg->is.real, real);
-    add(line, "%s", real);
+    add_format(line, "%s", real);
     return;
-  case TA_ARG_POINTER: add(line, "%p", arg->is.pointer); return;
+  case TA_ARG_POINTER: add_format(line, "%p", arg->is.pointer); return;
   case TA_ARG_TEXT:
     if (arg->is.text != NULL)
       add_quoted(line, arg->is.text);
     else
-      add(line, "NULL");
+      add_format(line, "NULL");
   }
 }
 
@@ -106,7 +104,7 @@ size_t ta__call_args_from(const struct ta_call *call, unsigned first, const char
   struct line line = { out, out + bytes - 1 };
 
   for (unsigned i = first; i < call->n; i++) {
-    add(&line, "%s%s=", i > first ? between : "", call->params[i].name);
+    add_format(&line, "%s%s=", i > first ? between : "", call->params[i].name);
     add_value(&line, &call->args[i]);
   }
   return end_line(&line, out);
@@ -128,7 +126,7 @@ size_t ta_call_text(const struct ta_call *call, char *out, size_t bytes) {
   if (bytes > TEXT_BYTES_MAX) bytes = TEXT_BYTES_MAX;
   struct line line = { out, out + bytes - 1 };
   if (!is_whole(call)) return end_line(&line, out);
-  add(&line, "%s.%s(", call->module, call->name);
+  add_format(&line, "%s.%s(", call->module, call->name);
   line.pos += ta__call_args(call, ", ", line.pos, (size_t)(line.end - line.pos) + 1);
   add_byte(&line, ')');
   return end_line(&line, out);

@@ -5,20 +5,20 @@
 
 #include "traceprobe.h"
 
-/* The arguments alone, `who="JP" n=3` with a space between; cut to fit. */
+/* Writes the arguments alone, as `who="JP" n=3` if `between` is a space; cut to fit. Returns the length. */
 size_t ta__call_args(const struct ta_call *call, const char *between, char *out, size_t bytes);
 
-/* The same of those from the one of that number on. */
+/* As ta__call_args(), from argument `first` on. */
 size_t ta__call_args_from(const struct ta_call *call, unsigned first, const char *between,
                           char *out, size_t bytes);
 
-/* Within a probe: where its thread is. */
+/* Call it in a probe: returns the place at which this thread passes the tracepoint. */
 const struct ta_passing *ta__passing(void);
 
-/* A number as C writes it, whatever the host's locale puts between its digits. */
+/* Writes a number as in the C locale, whatever the host's locale is. */
 enum { TA_REAL_BYTES = 40 };
 void ta__real_text(double real, char out[TA_REAL_BYTES]);
-/* The first run of what stands in no number, as one point. */
+/* Replaces the first sequence of bytes that no number contains, the locale's decimal point, by a point. */
 void ta__point(char *number);
 
 #endif

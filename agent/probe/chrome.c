@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev open: a JSON array, an object an
- * event.
+/* Writes events in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev open: a JSON array with an object
+ * per event.
  *
- * The file is an array without its end until it is closed; both viewers take it so, which is why a program that dies
- * leaves a file that can be looked at. A forked child has the probes, and a lock that may be locked for good: it writes
- * nothing and takes none. */
+ * Until the file is closed, the array has no end. Both viewers accept that, so the file of a program that crashed can be
+ * opened. A forked child has the probes, and a lock that may never be unlocked: it writes nothing and takes no lock. */
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -24,7 +23,7 @@ struct ta_chrome {
   pid_t owner; /* the process that writes */
   uint64_t origin_ns;
   const char *between;
-  unsigned serial; /* says whether a thread has named itself to this one */
+  unsigned serial; /* differs for each file: a thread writes its name once into each */
 };
 
 static unsigned serials;
@@ -44,7 +43,7 @@ static void write_text(FILE *out, const char *text) {
   fputc('"', out);
 }
 
-/* JSON has no infinity, and numbers beyond 2^53 lose digits in a browser: those are texts. */
+/* JSON has no infinity, and numbers beyond 2^53 lose digits in a browser: both are written as strings. */
 static void write_value(FILE *out, const struct ta_arg *arg) {
   const uint64_t exact = UINT64_C(1) << 53;
   char real[TA_REAL_BYTES];
@@ -72,7 +71,7 @@ static void write_value(FILE *out, const struct ta_arg *arg) {
   }
 }
 
-/* A range's two halves are one name: what stands before Begin or End. */
+/* Returns the phase. Begin and end of a range get the same name: the part before the ending. */
 static char phase(const char *name, int *len) {
   static const struct {
     const char *ending;

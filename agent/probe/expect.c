@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test's script of events: each thread that comes by stands still until the script has its event, so that there is
- * one order in which they go on, the script's. The script is of one process: in a forked child no thread stands, and
- * the lock may be locked for good. */
+/* A test's script of events: each thread that passes an event waits until the script reaches that event, so that threads
+ * continue in the script's order. A script belongs to one process: in a forked child no thread waits, and no lock is taken,
+ * because it may never be unlocked. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ enum {
   DEADLINE_MS = 30000
 };
 
-/* A thread that stands at an event, in that thread's memory. */
+/* A thread that waits at an event; on the thread's own stack. */
 struct waiter {
   struct waiter *next;
   char stream[STREAM_BYTES], text[LINE_BYTES];
@@ -37,8 +37,8 @@ struct ta_expect {
   struct ta_probe_group group;
   pid_t owner; /* the process of the script */
   int64_t deadline_ms;
-  struct waiter *first, *paused; /* those that stand; the one that pause() has shown */
-  bool over;                     /* failed or closing: no thread is held any more */
+  struct waiter *first, *paused; /* threads that wait; the one that pause() found */
+  bool over;                     /* failed or closing: threads no longer wait */
   unsigned steps;
   char past[PAST][STREAM_BYTES + LINE_BYTES + 4];
   char fault[FAULT_BYTES];
@@ -48,8 +48,8 @@ static bool is_here(const struct ta_expect *x) {
   return x != NULL && getpid() == x->owner;
 }
 
-/* Names that threads gave themselves, each once, for good: a thread keeps a pointer, since there is little room for a
- * library's thread-local variables. */
+/* Names that threads gave themselves, each stored once and never freed. A thread has only a pointer, since there is little
+ * room for a library's thread-local variables. */
 struct named {
   struct named *next;
   char text[STREAM_BYTES];
@@ -78,7 +78,7 @@ void ta_expect_name(const char *stream) {
   own_stream = name;
 }
 
-static void stand(void *self, const struct ta_call *call) {
+static void wait_for_script(void *self, const struct ta_call *call) {
   KEEP_ERRNO;
   KEEP_FROM_CANCEL;
   struct ta_expect *x = self;
@@ -103,11 +103,11 @@ static void stand(void *self, const struct ta_call *call) {
   pthread_mutex_unlock(&x->lock);
 }
 
-/* The text of a failure: what has come so far, what was expected and what came, where each thread stands. */
+/* Text of a failure: the events so far, the expected event and the one that occurred, and where each thread waits. */
 
-static void say(struct ta_expect *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct ta_expect *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(struct ta_expect *x, const char *fmt, ...) {
+static void append(struct ta_expect *x, const char *fmt, ...) {
   size_t n = strlen(x->fault);
   va_list args;
 
@@ -116,42 +116,40 @@ static void say(struct ta_expect *x, const char *fmt, ...) {
   va_end(args);
 }
 
-static void say_past(struct ta_expect *x) {
+static void append_past(struct ta_expect *x) {
   unsigned from = x->steps > PAST ? x->steps - PAST : 0;
 
-  if (from > 0) say(x, "  ... %u more\n", from);
-  for (unsigned i = from; i < x->steps; i++) say(x, "  %s\n", x->past[i % PAST]);
+  if (from > 0) append(x, "  ... %u more\n", from);
+  for (unsigned i = from; i < x->steps; i++) append(x, "  %s\n", x->past[i % PAST]);
 }
 
-static void say_standing(struct ta_expect *x, const struct waiter *but) {
-  const char *head = "standing at an event, and not expected yet:\n";
+static void append_waiting(struct ta_expect *x, const struct waiter *but) {
+  const char *head = "waiting at an event that is not expected yet:\n";
 
   for (const struct waiter *w = x->first; w != NULL; w = w->next) {
     if (w == but || w->may_go) continue;
-    say(x, "%s  %-*s %s\n", head, STREAM_BYTES / 2, w->stream, w->text);
+    append(x, "%s  %-*s %s\n", head, STREAM_BYTES / 2, w->stream, w->text);
     head = "";
   }
 }
 
 static int fail(struct ta_expect *x, int error, const char *stream, const char *text,
                 const struct waiter *came) {
-  say(x, "step %u of the script:\n", x->steps + 1);
-  say_past(x);
-  if (text != NULL) say(x, "- %-*s %s\n", STREAM_BYTES / 2, stream, text);
+  append(x, "step %u of the script:\n", x->steps + 1);
+  append_past(x);
+  if (text != NULL) append(x, "- %-*s %s\n", STREAM_BYTES / 2, stream, text);
   if (came != NULL)
-    say(x, "+ %-*s %s\n", STREAM_BYTES / 2, stream, came->text);
+    append(x, "+ %-*s %s\n", STREAM_BYTES / 2, stream, came->text);
   else if (text != NULL)
-    say(x, "  nothing came on \"%s\" within %lld ms: a deadlock, or the event is not there\n",
-        stream, (long long)x->deadline_ms);
-  say_standing(x, came);
+    append(x, "  no event on \"%s\" within %lld ms: a deadlock, or the event does not exist\n",
+           stream, (long long)x->deadline_ms);
+  append_waiting(x, came);
   x->over = true;
   pthread_cond_broadcast(&x->changed);
   return error;
 }
 
-/* The script. */
-
-static struct waiter *standing(struct ta_expect *x, const char *stream) {
+static struct waiter *find_waiter(struct ta_expect *x, const char *stream) {
   for (struct waiter *w = x->first; w != NULL; w = w->next)
     if (!w->may_go && strcmp(w->stream, stream) == 0) return w;
   return NULL;
@@ -170,9 +168,9 @@ static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
 
   if (x->over) return TA_E_MISUSE;
   release(x);
-  while ((w = standing(x, stream)) == NULL)
+  while ((w = find_waiter(x, stream)) == NULL)
     if (pthread_cond_timedwait(&x->changed, &x->lock, &until) == ETIMEDOUT &&
-        standing(x, stream) == NULL)
+        find_waiter(x, stream) == NULL)
       return fail(x, TA_E_TIMEOUT, stream, text, NULL);
   if (strcmp(w->text, text) != 0) return fail(x, TA_E_UNEXPECTED, stream, text, w);
   snprintf(x->past[x->steps++ % PAST], sizeof x->past[0], "%-*s %s", STREAM_BYTES / 2, stream,
@@ -209,8 +207,6 @@ const char *ta_expect_fault(const ta_expect *x) {
   return x == NULL ? "" : x->fault;
 }
 
-/* Its life. */
-
 int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
   KEEP_ERRNO;
   if (out == NULL) return TA_E_MISUSE;
@@ -227,7 +223,7 @@ int ta_expect_open(int64_t deadline_ms, ta_expect **out) {
 }
 
 int ta_expect_attach(ta_expect *x, struct ta_tracepoint *at, struct ta_probe *probe) {
-  return x == NULL ? TA_E_MISUSE : ta_call_attach(&x->group, at, probe, stand, x);
+  return x == NULL ? TA_E_MISUSE : ta_call_attach(&x->group, at, probe, wait_for_script, x);
 }
 
 int ta_expect_end(ta_expect *x) {
@@ -251,7 +247,7 @@ int ta_expect_end(ta_expect *x) {
 int ta_expect_close(ta_expect *x) {
   if (x == NULL) return TA_OK;
   ta_expect_end(x);
-  int error = ta_probe_group_done(&x->group); /* has waited for those that stood */
+  int error = ta_probe_group_done(&x->group); /* returns when no thread waits any more */
   if (error != TA_OK) return error;
   if (is_here(x)) {
     pthread_cond_destroy(&x->changed);

@@ -16,20 +16,20 @@ static uint32_t crc32_of(const unsigned char *bytes, size_t n) {
   return ~crc;
 }
 
-/* Little-endian, width bytes of it. */
+/* Writes width bytes of a number, little-endian. */
 static void write_number(FILE *out, uint32_t value, int width) {
   for (int i = 0; i < width; i++) fputc((int)(value >> 8 * i & 0xff), out);
 }
 
 bool ta_gzip_store(FILE *out, const void *bytes, size_t n) {
-  static const unsigned char head[10] = { 0x1f, 0x8b, 8, [9] = 3 }; /* deflate; on Unix */
+  static const unsigned char head[10] = { 0x1f, 0x8b, 8, [9] = 3 }; /* deflate; Unix */
   const unsigned char *pos = bytes;
   size_t left = n;
 
   fwrite(head, 1, sizeof head, out);
   do {
     uint32_t block = left < BLOCK_BYTES_MAX ? (uint32_t)left : BLOCK_BYTES_MAX;
-    fputc(block == left ? 1 : 0, out); /* the last one */
+    fputc(block == left ? 1 : 0, out); /* 1: the last block */
     write_number(out, block, 2);
     write_number(out, ~block, 2);
     fwrite(pos, 1, block, out);

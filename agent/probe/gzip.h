@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gzip file whose blocks are stored as they are: what tools that ask for gzip take, without a library that packs. */
+/* Writes a gzip file of stored blocks: for tools that require gzip, without a library that compresses. */
 #ifndef TA_GZIP_H
 #define TA_GZIP_H
 

@@ -19,7 +19,7 @@ static ssize_t write_some(void *self, const char *bytes, size_t n) {
   while (done < n) {
     ssize_t more = write(f->fd, bytes + done, n - done);
     if (more < 0 && errno == EINTR) continue;
-    if (more <= 0) return 0; /* the stream has an error from here on */
+    if (more <= 0) return 0; /* sets the stream's error indicator */
     done += (size_t)more;
   }
   return (ssize_t)n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes of tracepoints: an event has a list that only grows at its end and loses members under the lock.
+/* Probes of tracepoints. An event has a list of probes, which are added at its end and removed under the lock.
  *
- * Readers follow it without a lock. A probe that is taken out keeps pointing on, so that a thread that stands
- * on it finds the rest; it is new again once no thread can stand on it any more (agent/probe/quiet.h). */
+ * Readers follow the list without a lock. A removed probe still points to the next one, so that a thread that is at the
+ * removed probe finds the rest of the list; it can be reused once no thread can be at it (agent/probe/quiet.h). */
 #include "agent/probe/quiet.h"
 #include "traceprobe.h"
 
@@ -15,20 +15,20 @@
 const char ta_trace_abi_2 = 0;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread bool held; /* by this thread */
+static __thread bool held; /* this thread has the lock */
 
-/* Out of their lists, and perhaps still running. Probes that were detached within a probe wait here for an unlock
- * outside. */
+/* Probes that were removed from their lists, and perhaps still run. If they were detached within a probe, they wait here for
+ * an unlock outside of all probes. */
 static struct ta_probe *detached;
 
-/* Unlocks wait for these, on the stacks of their threads: a forked child has none of these, and takes over what they
- * wait for. */
+/* Unlocks that wait for removed probes, on their threads' stacks. A forked child has none of these threads, and takes over
+ * their probes. */
 struct waiting {
   struct ta_probe *gone;
   struct waiting *next;
 };
 static struct waiting *waiting;
-static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the other one */
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER; /* taken after `lock` */
 
 static struct ta_probe *load(struct ta_probe *const *at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -38,7 +38,7 @@ static void store(struct ta_probe **at, struct ta_probe *probe) {
   __atomic_store_n(at, probe, __ATOMIC_RELEASE);
 }
 
-/* Fork: the child has the list whole, and the forking thread alone. */
+/* After fork() the child has whole lists, and only the forking thread. */
 
 static bool fork_locked;
 
@@ -81,8 +81,6 @@ static void watch_fork(void) {
   pthread_atfork(before_fork, after_fork, in_child);
 }
 
-/* The lock. */
-
 int ta_lock(void) {
   KEEP_ERRNO;
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -97,7 +95,7 @@ int ta_lock(void) {
 }
 
 static void make_new(struct ta_probe *probe) {
-  store(&probe->next, NULL); /* another call may be reading it */
+  store(&probe->next, NULL); /* a thread may be reading it */
   probe->next_detached = NULL;
   __atomic_store_n(&probe->at, NULL, __ATOMIC_RELEASE);
 }
@@ -135,16 +133,14 @@ int ta_unlock(void) {
   }
   bool waits = w.gone != NULL;
   if (waits) begin_waiting(&w);
-  pthread_mutex_unlock(&lock); /* a probe that runs may want it before it can return */
+  pthread_mutex_unlock(&lock); /* a running probe may need it before it can return */
   if (!waits) return TA_OK;
   ta_quiet_wait();
   end_waiting(&w);
   return TA_OK;
 }
 
-/* Attaching. */
-
-/* The pointer to the probe, or the list's end. */
+/* Returns the link that points to the probe, or the last link of the list. */
 static struct ta_probe **link_to(struct ta_tracepoint *at, const struct ta_probe *probe) {
   struct ta_probe **link = &at->first;
 
@@ -170,11 +166,11 @@ static bool may_attach(const struct ta_tracepoint *at, const struct ta_probe *pr
 static int attach(struct ta_probe_group *group, struct ta_tracepoint *at, struct ta_probe *probe) {
   probe->at = at;
   if (group != NULL) join(group, probe);
-  store(link_to(at, NULL), probe); /* from here on it is called */
+  store(link_to(at, NULL), probe); /* from now on the probe is called */
   return TA_OK;
 }
 
-/* Its next may be asked for at any time. */
+/* A thread may read next at any time: so it is stored atomically. */
 static void fill(struct ta_probe *probe, ta_probe_fn *fn, void *self) {
   probe->fn = fn;
   probe->self = self;
@@ -231,8 +227,6 @@ int ta_probe_group_done(struct ta_probe_group *group) {
   while (group->first != NULL) ta_probe_detach(group->first);
   return ta_unlock();
 }
-
-/* Passing by. */
 
 struct ta_probe *ta_probe_next(const struct ta_probe *probe) {
   return probe == NULL ? NULL : load(&probe->next);

@@ -10,9 +10,8 @@
 enum {
   STACKS_MAX = 4096,
   STACKS_MOST = 1 << 20,
-  TRIES = 32, /* slots that are looked at for one stack */
-  OURS =
-      4, /* frames on top that are ours: this probe, ta_call_run(), the event's pack and probes */
+  TRIES = 32, /* slots tried for one stack */
+  OURS = 4,   /* innermost frames: this probe, ta_call_run(), the event's pack and probes */
 };
 
 static uint64_t mixed(uint64_t hash, uint64_t word) {
@@ -20,7 +19,7 @@ static uint64_t mixed(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
-/* Hashes the texts, not their addresses: another text may be there later. */
+/* Hashes the texts, not their addresses: another text may later have the same address. */
 static uint64_t hash_of(const struct ta_call *call, void *const *pc, unsigned n) {
   uint64_t hash = 0;
 
@@ -79,7 +78,7 @@ int ta_profile_open(unsigned stacks_max, ta_profile **out) {
   ta_profile *profile = calloc(1, sizeof *profile + slots * sizeof *profile->slot);
   if (profile == NULL) return TA_E_NOMEM;
   profile->slots = slots;
-  backtrace(&first, 1); /* loads libgcc, which takes memory: here, not on the way of an event */
+  backtrace(&first, 1); /* loads libgcc, which allocates: now, not during an event */
   *out = profile;
   return TA_OK;
 }

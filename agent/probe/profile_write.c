@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile as the message that pprof reads, made all at once in memory of its own size: what is counted meanwhile is in
- * the next one.
+/* Writes a profile as the message that pprof reads. The message is built as a whole, in memory of its own: events counted
+ * meanwhile are in the next one.
  *
- * Addresses get a name here where the loader knows one. Which file lies where is written for all, so that
- * pprof finds the rest, and lines, in the files' own debug information. */
+ * Addresses get a name here if the loader knows one. The mappings of all files are written, so that pprof finds the other
+ * names, and the lines, in the files' own debug information. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -26,7 +26,7 @@ typedef Tracecollect__Pprof__Line line;
 
 enum { MAPPINGS_MAX = 512 };
 
-/* Room for the most there can be: a location for each address and each event, a text for each of those. */
+/* Room for the most rows that are possible: a location for each address and each event, and a text for each location. */
 struct draft {
   message out;
   const ta_profile *profile;
@@ -35,26 +35,26 @@ struct draft {
   location *locations;
   function *functions;
   line *lines;
-  void **pointers; /* of all four, one behind the other, and of mappings */
+  void **pointers; /* to lines, then to the rows of each kind, as in point_at_rows() */
   mapping mappings[MAPPINGS_MAX];
   char **texts;
   size_t texts_max;
-  uint64_t *frames; /* locations of samples, one behind the other */
+  uint64_t *frames; /* location ids of all samples, one after the other */
   int64_t *counts;
-  bool failed; /* out of memory */
+  bool failed; /* memory could not be allocated */
 };
 
-static void *take(struct draft *d, size_t n, size_t bytes) {
+static void *allocate(struct draft *d, size_t n, size_t bytes) {
   void *block = calloc(n > 0 ? n : 1, bytes);
 
   d->failed = d->failed || block == NULL;
   return block;
 }
 
-/* The index of a text, copied: what the loader names may be unloaded. */
-static int64_t text(struct draft *d, const char *prefix, const char *rest) {
+/* Copies a text, because the loader's texts may be unloaded, and returns the index of the copy. */
+static int64_t add_text(struct draft *d, const char *prefix, const char *rest) {
   size_t n = strlen(prefix), m = strlen(rest);
-  char *copy = d->out.n_string_table < d->texts_max ? take(d, 1, n + m + 1) : NULL;
+  char *copy = d->out.n_string_table < d->texts_max ? allocate(d, 1, n + m + 1) : NULL;
 
   if (copy == NULL) return 0;
   memcpy(copy, prefix, n);
@@ -62,8 +62,6 @@ static int64_t text(struct draft *d, const char *prefix, const char *rest) {
   d->texts[d->out.n_string_table] = copy;
   return (int64_t)d->out.n_string_table++;
 }
-
-/* ---- mappings ---- */
 
 static int add_mapping(struct dl_phdr_info *info, size_t size, void *self) {
   struct draft *d = self;
@@ -82,7 +80,7 @@ static int add_mapping(struct dl_phdr_info *info, size_t size, void *self) {
     m->memory_start = info->dlpi_addr + p->p_vaddr;
     m->memory_limit = m->memory_start + p->p_memsz;
     m->file_offset = p->p_offset;
-    m->filename = text(d, info->dlpi_name[0] != '\0' ? info->dlpi_name : path, "");
+    m->filename = add_text(d, info->dlpi_name[0] != '\0' ? info->dlpi_name : path, "");
   }
   return 0;
 }
@@ -93,8 +91,6 @@ static uint64_t mapping_of(const struct draft *d, uint64_t pc) {
       return d->mappings[i].id;
   return 0;
 }
-
-/* ---- locations ---- */
 
 static void name_location(struct draft *d, location *l, int64_t name) {
   size_t at = (size_t)(l - d->locations);
@@ -118,8 +114,8 @@ static location *new_location(struct draft *d) {
   return l;
 }
 
-/* An address is that of a call: one before where it returns to. Those of before are looked up in turn; a profile has
- * some hundred of them. */
+/* pc: an address in the call, one before its return address. Known locations are searched one by one; a profile has some
+ * hundred of them. */
 static uint64_t location_of(struct draft *d, uint64_t pc) {
   Dl_info info;
 
@@ -129,11 +125,11 @@ static uint64_t location_of(struct draft *d, uint64_t pc) {
   l->address = pc;
   l->mapping_id = mapping_of(d, pc);
   if (dladdr((const void *)(uintptr_t)pc, &info) != 0 && info.dli_sname != NULL)
-    name_location(d, l, text(d, info.dli_sname, ""));
+    name_location(d, l, add_text(d, info.dli_sname, ""));
   return l->id;
 }
 
-/* An event is a location without address, named by itself. */
+/* An event is a location without address that has the event's name. */
 static uint64_t event_location(struct draft *d, const char *module, const char *name) {
   char prefix[256];
 
@@ -146,11 +142,9 @@ static uint64_t event_location(struct draft *d, const char *module, const char *
     if (strncmp(known, prefix, n) == 0 && strcmp(known + n, name) == 0) return l->id;
   }
   location *l = new_location(d);
-  name_location(d, l, text(d, prefix, name));
+  name_location(d, l, add_text(d, prefix, name));
   return l->id;
 }
-
-/* ---- samples ---- */
 
 static uint64_t *add_sample(struct draft *d, uint64_t *frames, size_t n, uint64_t count) {
   size_t at = d->out.n_sample++;
@@ -175,7 +169,7 @@ static void add_samples(struct draft *d) {
   for (unsigned i = 0; i < d->profile->slots && d->out.n_sample < d->samples_max - 1; i++) {
     const struct ta_profile_slot *slot = &d->profile->slot[i];
     size_t left = d->locations_max - 1 - (size_t)(frames - d->frames);
-    if (!is_ready(slot) || slot->n + 1 > left) continue; /* it came while room was taken */
+    if (!is_ready(slot) || slot->n + 1 > left) continue; /* new since the rows were allocated */
     frames[0] = event_location(d, slot->module, slot->name);
     for (unsigned k = 0; k < slot->n; k++)
       frames[k + 1] = location_of(d, (uint64_t)(uintptr_t)slot->pc[k] - 1);
@@ -187,9 +181,7 @@ static void add_samples(struct draft *d) {
   add_sample(d, frames, 1, others);
 }
 
-/* ---- the whole ---- */
-
-static void take_room(struct draft *d) {
+static void allocate_rows(struct draft *d) {
   size_t pcs = 1;
 
   d->samples_max = 1; /* for the other stacks */
@@ -200,17 +192,17 @@ static void take_room(struct draft *d) {
     }
   d->locations_max = pcs;
   d->texts_max = pcs + MAPPINGS_MAX + 4;
-  d->samples = take(d, d->samples_max, sizeof(sample));
-  d->counts = take(d, d->samples_max, sizeof(int64_t));
-  d->locations = take(d, pcs, sizeof(location));
-  d->functions = take(d, pcs, sizeof(function));
-  d->lines = take(d, pcs, sizeof(line));
-  d->frames = take(d, pcs, sizeof(uint64_t));
-  d->texts = take(d, d->texts_max, sizeof(char *));
-  d->pointers = take(d, 3 * pcs + d->samples_max + MAPPINGS_MAX, sizeof(void *));
+  d->samples = allocate(d, d->samples_max, sizeof(sample));
+  d->counts = allocate(d, d->samples_max, sizeof(int64_t));
+  d->locations = allocate(d, pcs, sizeof(location));
+  d->functions = allocate(d, pcs, sizeof(function));
+  d->lines = allocate(d, pcs, sizeof(line));
+  d->frames = allocate(d, pcs, sizeof(uint64_t));
+  d->texts = allocate(d, d->texts_max, sizeof(char *));
+  d->pointers = allocate(d, 3 * pcs + d->samples_max + MAPPINGS_MAX, sizeof(void *));
 }
 
-/* protobuf-c wants arrays of pointers. */
+/* protobuf-c needs arrays of pointers. */
 static void point_at_rows(struct draft *d) {
   void **pos = d->pointers + d->locations_max;
 
@@ -243,11 +235,11 @@ static int write_packed(const struct draft *d, const char *path) {
 static int write_draft(struct draft *d, const char *path) {
   Tracecollect__Pprof__ValueType events = TRACECOLLECT__PPROF__VALUE_TYPE__INIT, *one = &events;
 
-  take_room(d);
+  allocate_rows(d);
   if (d->failed) return TA_E_NOMEM;
-  text(d, "", "");
-  events.type = text(d, "events", "");
-  events.unit = text(d, "count", "");
+  add_text(d, "", "");
+  events.type = add_text(d, "events", "");
+  events.unit = add_text(d, "count", "");
   d->out.n_sample_type = 1;
   d->out.sample_type = &one;
   dl_iterate_phdr(add_mapping, d);

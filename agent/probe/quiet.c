@@ -8,23 +8,23 @@
 #include "agent/emit/core/fence.h"
 #include "agent/host/keep.h"
 
-/* Without a fence a reader's word may still lie in the store buffer of its processor. That drains by itself, in less
- * than a microsecond, and whenever the thread is interrupted. */
+/* Without a fence a reader's word may still be in the store buffer of its processor. The buffer drains by itself in less
+ * than a microsecond, and when the thread is interrupted. */
 enum { READERS_MAX = 1024, NAP_NS = 2000, NAP_NS_MAX = 1000000, NO_FENCE_NAP_NS = 10000000 };
 
-/* Words that one thread writes and only waiters read. */
+/* A place: one thread writes its word, and only waiters read it. */
 struct reader {
-  atomic_uint word; /* odd: inside */
+  atomic_uint word; /* odd: the thread is inside a section */
   atomic_bool taken;
 } __attribute__((aligned(64)));
 
 static struct reader readers[READERS_MAX];
 static atomic_uint readers_end;
 
-/* For those without a place: how many are inside, by the round in which they came. */
+/* Threads without a place that are inside, counted by the round in which they entered. */
 static atomic_uint crowd[2], round_now;
 
-/* Destructors of others may pass tracepoints after ours has given the place back. */
+/* PLACELESS: also after our destructor, since destructors of others may still pass tracepoints. */
 enum standing { UNKNOWN, PLACED, PLACELESS };
 
 static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
@@ -38,7 +38,7 @@ static __thread struct own {
 static pthread_key_t key;
 static bool key_made;
 
-/* A thread may end inside: in a probe that ends it. */
+/* Runs when a thread ends: perhaps inside a section, in a probe that ends the thread. */
 static void give_back(void *place) {
   struct reader *r = place;
   unsigned word = atomic_load_explicit(&r->word, memory_order_relaxed);
@@ -72,7 +72,7 @@ static void find_place(void) {
   KEEP_ERRNO;
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-  own.standing = PLACELESS; /* also for a signal handler that comes meanwhile */
+  own.standing = PLACELESS; /* for a signal handler that interrupts us, too */
   pthread_once(&once, make_key);
   struct reader *r = key_made ? free_place() : NULL;
   if (r == NULL) return;
@@ -84,11 +84,10 @@ static void find_place(void) {
   own.standing = PLACED;
 }
 
-/* A signal handler may come between any two lines of enter and leave, and have a section of its own. At a place
- * depth is set first and reset first, each store says odd or even whatever the word is by then, and who finds itself
- * nested in a section that has not quite begun begins it. In the crowd depth is set when the section is counted, and
- * reset before it is not any more, so that who finds itself nested is counted; its round means nothing while depth
- * is 0. */
+/* A signal handler may interrupt enter and leave between any two lines, and enter a section of its own. With a place, depth
+ * is set first and reset first; each store makes the word odd or even, whatever its value is by then; and a handler that
+ * is nested in a section that has not quite begun begins it. Without a place, depth is set after the section is counted,
+ * and reset before the count is undone: so a nested handler is always counted. round is valid only while depth is not 0. */
 
 static void be_inside(struct reader *r) {
   unsigned word = atomic_load_explicit(&r->word, memory_order_relaxed);
@@ -147,8 +146,6 @@ bool ta_quiet_inside(void) {
 void ta_quiet_ready(void) {
   ta_fence_choose();
 }
-
-/* Waiting. */
 
 static void nap(long *ns) {
   nanosleep(&(struct timespec){ .tv_nsec = *ns }, NULL);

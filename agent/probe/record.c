@@ -22,7 +22,7 @@ static void end_stacks(void) {
   ta_origin = (struct ta_origin){ NULL, NULL };
 }
 
-/* As a log. Apart, since its room is cleared on the way in. */
+/* Not inlined, because its buffer is cleared at its begin (-ftrivial-auto-var-init). */
 static __attribute__((noinline)) void write_log(ta_name name, const struct ta_call *call) {
   char text[TW_STRING_BYTES_MAX + 1];
 
@@ -47,8 +47,6 @@ int ta_record_attach(struct ta_probe_group *group, struct ta_tracepoint *at,
   snprintf(name, sizeof name, "%s.%s", at->module, at->name);
   return ta_call_attach(group, at, probe, record, (void *)(uintptr_t)ta_name_of(name));
 }
-
-/* As an event. */
 
 static struct ta_own_arg own_arg(const struct ta_arg *arg) {
   struct ta_own_arg own = { .number = arg->is.u };

@@ -128,7 +128,7 @@ Test(expect, who_cannot_come_is_a_deadlock) {
   pthread_join(thread, NULL);
   expect_fault("step 1 of the script:\n"
                "- locked           expected.step(n=1)\n"
-               "  nothing came on \"locked\" within 1 ms: a deadlock, or the event is not there\n");
+               "  no event on \"locked\" within 1 ms: a deadlock, or the event does not exist\n");
   cr_assert_eq(ta_expect_close(x), TA_OK);
 }
 
@@ -145,7 +145,7 @@ Test(expect, an_event_that_nobody_expected_is_told_at_the_end) {
     pthread_join(one, NULL);
     if (error != TA_OK)
       expect_fault("step 1 of the script:\n"
-                   "standing at an event, and not expected yet:\n"
+                   "waiting at an event that is not expected yet:\n"
                    "  t1               expected.step(n=11)\n");
     cr_assert_eq(ta_expect_close(x), TA_OK);
   }
