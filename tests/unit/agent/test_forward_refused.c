@@ -34,7 +34,7 @@ Test(forward_refused, a_refusal_for_now_is_waited_out) {
   struct tt_stream t = tt_stream_make(26, 2, 4, 1000);
 
   write_all(s.f, &t, 4096);
-  cr_assert(until(s.f, error_says, "refuses for now: REFUSE_STORAGE"));
+  cr_assert(until(s.f, error_says, "refuses at present: REFUSE_STORAGE"));
   tt_collector_rule(s.collector, (struct tt_collector_rules){ 0 });
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   expect_trace(&s, &t);

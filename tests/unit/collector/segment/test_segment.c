@@ -463,3 +463,18 @@ Test(segment, one_that_rests_is_cut_and_both_parts_are_counted) {
   tc_segment_free(rest);
   tc_segment_free(other);
 }
+
+Test(segment, a_file_that_was_closed_is_removed_with_its_segment) {
+  share_descriptors(1);
+  append(5, "five");
+  flush();
+  struct tc_segment *other = another(6);
+  cr_assert_eq(segment->fd, -1);
+  cr_assert_eq(faccessat(fd, segment->name, F_OK, 0), 0);
+  cr_assert_null(tc_segment_discard(segment));
+  segment = other;
+  char name[TC_FILE_NAME_BYTES];
+  tc_segment_name(hex, 5, name);
+  cr_assert_neq(faccessat(fd, name, F_OK, 0), 0);
+  cr_assert_eq(descriptors.n, 1);
+}

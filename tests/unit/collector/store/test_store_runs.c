@@ -354,8 +354,7 @@ Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   cr_assert_not(after.row[0].open);
 }
 
-/* The disk neither moves nor removes the bytes of a generation that was given up: the next turn tries again, and the
- * stream's next file of that name waits for it. */
+/* The disk neither moves nor removes the bytes of a generation that was given up: the next turn tries again. */
 Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -374,6 +373,31 @@ Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
   cr_assert_eq(rows.n, 2u, "%s", tt.notes);
   cr_assert_eq(rows.row[0].last_gen, 2);
   cr_assert_eq(rows.row[1].first_gen, 4);
+  tt_calls_watch(NULL);
+}
+
+/* A number that comes again while the disk keeps such bytes waits until the name is free. */
+Test(store_runs, a_file_waits_for_a_rest_of_its_name) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 2);
+  tt_batch(&w, 3, "\x01unfinished", 11);
+  tt_barrier(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("[ru][en][nl]* open/*3.part*", EIO, 1 << 30);
+  tt_loss(&w, 3, 3, 1, 1000);
+  write_generations(&w, 4, 4);
+  tt_barrier(&tt);
+  write_generations(&w, 3, 3);
+  TT_WAIT_UNTIL(tt_noted(&tt, "an older file of that name cannot be moved"));
+  cr_assert_eq(tt_count(&tt, TC_REPLY_FAILED), 0, "%s", tt.notes);
+  tt_calls_fail("", 0, 0);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 3u, "%s", tt.notes);
+  cr_assert_eq(rows.row[1].first_gen, 3);
+  expect_bytes(&rows.row[1], 3, 3);
   tt_calls_watch(NULL);
 }
 
