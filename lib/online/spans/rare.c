@@ -52,6 +52,14 @@ union block {
   struct to_open_region region;
   struct to_open_task task;
 };
+#define BEGINS_AS_LINK(type)                                                                       \
+  _Static_assert(offsetof(struct type, below) == offsetof(struct to_open_link, below) &&           \
+                     offsetof(struct type, name) == offsetof(struct to_open_link, name) &&         \
+                     offsetof(struct type, stack) == offsetof(struct to_open_link, stack),         \
+                 #type " begins as struct to_open_link")
+BEGINS_AS_LINK(to_open_range);
+BEGINS_AS_LINK(to_open_region);
+BEGINS_AS_LINK(to_open_task);
 enum { BLOCK = sizeof(union block) };
 
 static tb_rc acquire_block(struct to_spans *s, void *out) {
