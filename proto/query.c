@@ -259,7 +259,7 @@ tb_rc tp_query_read(const struct tp_route *route, char *query, const struct tp_t
 /* --- writing ---------------------------------------------------------------------------------- */
 
 static void write_text(struct tb_buf *out, const char *text) {
-  static const char plain[] = "-._~,:@/"; /* and letters and digits */
+  static const char plain[] = "-._~,:@/"; /* beside letters and digits */
 
   for (; *text != '\0'; text++) {
     unsigned char c = (unsigned char)*text;

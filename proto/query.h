@@ -18,7 +18,7 @@ bool tp_percent_undo(char *text, bool plus);
 /* Reads a plain decimal number from min to max. */
 TB_MUST tb_rc tp_query_number(const char *name, const char *text, uint64_t min, uint64_t max,
                               struct tb_diag *diag, uint64_t *out);
-enum { TP_STREAM_BYTES = 16 }; /* of a stream's id; twice as many hexadecimal digits */
+enum { TP_STREAM_BYTES = 16 }; /* bytes of a stream's id; twice as many hexadecimal digits */
 
 /* Parsers of moments and time spans, passed in because this room may not see lib/config/times.h. */
 struct tp_times {

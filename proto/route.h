@@ -48,9 +48,10 @@ struct tp_param {
   const char *name;
   enum tp_param_type type;
   bool is_needed;
-  uint64_t byself, min, max; /* of a number; byself: the default. max: of a time span, too */
-  const char *words;         /* separated by spaces; the first is the default */
-  const char *field;         /* of the request; of a message in it: "message.field" */
+  uint64_t byself, min,
+      max;           /* limits of a number; byself: the default. max: for a time span, too */
+  const char *words; /* separated by spaces; the first is the default */
+  const char *field; /* field of the request; in a message of it: "message.field" */
   const char *about;
 };
 

@@ -260,7 +260,7 @@ func refusedBy(r refuseMessage) error {
 	if r.isPermanent {
 		return refusal{text: fmt.Sprintf("collector refuses: %s: %s", code, r.reason), forGood: true}
 	}
-	return fmt.Errorf("collector refuses for now: %s: %s", code, r.reason)
+	return fmt.Errorf("collector refuses at present: %s: %s", code, r.reason)
 }
 
 // heldTime is how long a reason is kept after the collector last sent it.

@@ -37,7 +37,7 @@ type spool struct {
 	records             uint64 // number of records so far, including lost ones
 	gone                span   // generations freed since the spool was created
 	settledCount        count  // part of produced that acknowledged records report,
-	settledLost         count  // and part of lost
+	settledLost         count  // counted in lost, too
 	header              []byte
 	isFinished          bool // CLOSE is in the list
 	isOver              bool // nothing more will be sent

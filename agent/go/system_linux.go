@@ -32,7 +32,7 @@ func newMapping(pages int) *mapping {
 	}
 	bytes, err := syscall.Mmap(-1, 0, pages*pageBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	m := &mapping{}
-	if err == nil { // else pages are on the heap
+	if err == nil { // on an error pages are on the heap
 		m.bytes = bytes
 		runtime.SetFinalizer(m, func(m *mapping) { syscall.Munmap(m.bytes) })
 	}

@@ -73,7 +73,7 @@ static tb_rc on_refuse(struct ta_client *c, const Tracecollect__V1__Refuse *refu
 
   tb_diag_clear(&c->diag);
   if (!refuse->permanent)
-    return tb_fail(&c->diag, TB_IO, "collector refuses for now: %s: %.100s",
+    return tb_fail(&c->diag, TB_IO, "collector refuses at present: %s: %.100s",
                    code != NULL ? code->name : "?", refuse->reason);
   c->refused = true;
   return tb_fail(&c->diag, TB_REFUSED, "collector refuses: %s: %.100s",

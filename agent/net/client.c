@@ -311,7 +311,7 @@ static tb_rc beat(struct ta_client *c) {
                    (now - c->heard_ns) / MS);
   if (now < c->beat_ns) return TB_OK;
   if (!c->fd_full) return send_heartbeat(c);
-  c->beat_ns = now + c->heartbeat_ns; /* what fills the socket says that we live */
+  c->beat_ns = now + c->heartbeat_ns; /* the bytes that fill the socket show that we live */
   return TB_OK;
 }
 

@@ -17,7 +17,7 @@
 #define OTHER_PORT  "; is it the port for agents?"
 
 enum {
-  RECORD_SLACK = 1 << 10,   /* what encryption adds to each record */
+  RECORD_SLACK = 1 << 10,   /* bytes that encryption adds to each record */
   CONTROL_BYTES = 16 << 10, /* the handshake, heartbeats, alerts */
   OUT_BYTES = TA_TLS_WRITE_BYTES + RECORD_SLACK + CONTROL_BYTES,
 };

@@ -16,7 +16,7 @@
 
 #define MAGIC UINT64_C(0x316c6f6f70736174) /* "taspool1" */
 
-enum { STATE_AT = 4096 /* of the second, from the first */, RUN_NAME = 17 };
+enum { STATE_AT = 4096 /* distance of the second from the first */, RUN_NAME = 17 };
 
 static const char state_name[] = "state";
 

@@ -16,7 +16,7 @@
 #include "agent/spool/spool.h"
 
 enum {
-  TA_PIECE_BYTES = 128 << 10, /* of frames, at most; the largest fits */
+  TA_PIECE_BYTES = 128 << 10, /* most bytes of frames; the largest frame fits */
   TA_KEPT_HEAD_BYTES = 32,    /* in front of each frame */
 };
 
@@ -36,7 +36,7 @@ struct ta_piece {
   uint64_t at; /* of the frames among those of the run that are on disk */
   size_t n;
   uint64_t
-      kept_covers; /* of the files that the run takes the place of, those up to there went before */
+      kept_covers; /* of the files that the run replaces, those up to this number are deleted */
 };
 
 /* The accounting of acked records, and where the others begin. */

@@ -124,7 +124,7 @@ static tb_rc flush(struct ta_spool_writer *m, uint64_t bytes, struct tb_diag *di
   uint64_t done = 0;
 
   if (!m->on) TB_TRY(open_shelf(m, diag));
-  if (m->full) TB_TRY(look(m, diag)); /* what was acked meanwhile makes room */
+  if (m->full) TB_TRY(look(m, diag)); /* newly acked runs make room */
   while (ta_spool_unsaved(m->spool, m->state.salt, m->room, &piece)) {
     if (ta_spool_dir_put(&m->dir, m->state.salt, &piece, m->room, diag) != TB_OK)
       return wait_for_room(m, &piece, diag);

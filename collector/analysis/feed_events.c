@@ -105,7 +105,7 @@ static void add_event(struct tc_feed_encoder *source, enum tc_feed_event_kind ki
   if (draft->count == DRAFT_EVENTS || out->len + most > DRAFT_BYTES) flush(source, kind);
   if (tb_buf_reserve(out, most) != TB_OK) {
     flush(source, kind);
-    tb_buf_clear(out); /* also clears the buffer's error */
+    tb_buf_clear(out); /* clears the buffer's error, too */
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
     return;
   }

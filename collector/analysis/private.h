@@ -21,7 +21,7 @@
 #include "online/trace/reader.h"
 
 enum {
-  TC__SCHEDULER_HEADER_BYTES = 16,      /* of a trace */
+  TC__SCHEDULER_HEADER_BYTES = 16,      /* bytes of a trace's header */
   TC__SCHEDULER_SPARE_BYTES = 32 << 20, /* limit for each loop */
   TC__SCHEDULER_REPORT_NS =
       1000000000, /* figures are published once in this time, if they change */

@@ -40,14 +40,14 @@ struct tc_scheduler_env {
   const struct tc_config *config;
   struct tc_metrics *metrics;
   struct tc_reports *reports;
-  struct tc_pauses_history *history;                            /* NULL: no pause ring */
-  struct tc_feed *feed;                                         /* NULL: the feed is off */
-  struct tc_event_tap *tap;                                     /* NULL: no leases */
-  struct tc_triggers *triggers;                                 /* NULL: no rules */
-  struct tc_history *kept;                                      /* NULL: reports are not archived */
-  struct tc_submit_sink store;                                  /* receives verdicts */
-  unsigned loop;                                                /* also its port of the feed */
-  void *files;                                                  /* for open_file() */
+  struct tc_pauses_history *history; /* NULL: no pause ring */
+  struct tc_feed *feed;              /* NULL: the feed is off */
+  struct tc_event_tap *tap;          /* NULL: no leases */
+  struct tc_triggers *triggers;      /* NULL: no rules */
+  struct tc_history *kept;           /* NULL: reports are not archived */
+  struct tc_submit_sink store;       /* receives verdicts */
+  unsigned loop;                     /* its port of the feed is the same */
+  void *files;                       /* for open_file() */
   int (*open_file)(void *files, const struct tc_reply *stored); /* -1: errno */
 };
 

@@ -311,7 +311,8 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer, struct
   for (struct tc_stream *stream = LIST_FIRST(&commit->streams.all); stream != NULL;
        stream = LIST_NEXT(stream, all))
     stream->contact_mono_ns = now;
-  tc_gauge(&commit->opt.stats->log_bytes, tc_wal_bytes(commit->log)); /* what recovery found */
+  tc_gauge(&commit->opt.stats->log_bytes,
+           tc_wal_bytes(commit->log)); /* bytes that recovery found */
   int rc = tc_thread_start(&commit->thread, NULL, run_thread, commit);
   if (rc != 0) return tb_fail(diag, TB_IO, "commit thread: %s", strerror(rc));
   pthread_setname_np(commit->thread, "tc-commit");

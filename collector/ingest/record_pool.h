@@ -16,7 +16,7 @@
 #include "collector/ingest/quota.h"
 #include "collector/store/store.h"
 
-enum { TC_RECORDS_KEPT = 128 }; /* of 66 KiB */
+enum { TC_RECORDS_KEPT = 128 }; /* records of 66 KiB */
 
 /* Sets len, quota, free and magic only. quota may be NULL. */
 struct tc_record *tc_record_new(uint32_t len, struct tc_quota *quota);

@@ -95,7 +95,7 @@ tb_rc tc_segment_prove(struct tc_segment *segment, struct tb_diag *diag) {
   TB_TRY(tc_descriptors_use(segment, diag));
   if (owed->read < owed->bytes) TB_TRY(read_step(segment, diag));
   if (owed->read < owed->bytes) return TB_AGAIN;
-  if (owed->read_crc != owed->crc) return fail_crc(segment, diag); /* also in later calls */
+  if (owed->read_crc != owed->crc) return fail_crc(segment, diag); /* and so do later calls */
   *owed = (struct tc_segment_owed){ 0 };
   return TB_OK;
 }

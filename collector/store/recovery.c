@@ -23,7 +23,7 @@ struct recovery {
   struct tc_streams *streams;
   unsigned loops;
   struct tc_wal_scan scan;
-  struct known { /* of a stream: the furthest state in any record */
+  struct known { /* a stream's furthest state in any record */
     struct tc_settled settled;
     const struct tc_wal_entry *checkpoint; /* or NULL */
     bool lost_checkpoint;                  /* the checkpoint cannot be used */

@@ -71,7 +71,7 @@ static struct cell *allocate(struct cell *next) {
   if (collecting) assist();
   while (heap[next_free].used) next_free = (next_free + 1) % CELLS;
   free_cells--;
-  heap[next_free] = (struct cell){ next, true, collecting }; /* what is new is marked */
+  heap[next_free] = (struct cell){ next, true, collecting }; /* new cells are marked */
   return &heap[next_free];
 }
 

@@ -157,7 +157,7 @@ static void begin_request(struct client *c) {
 }
 
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *out) {
-  static char room[4096]; /* what is read is taken at once */
+  static char room[4096]; /* bytes are used as soon as they are read */
 
   awake();
   (void)handle, (void)suggested;

@@ -8,7 +8,7 @@
 #include "archive/generation_time.h"
 #include "base/grow.h"
 
-struct tc_fold_part { /* what is kept of a segment's meta */
+struct tc_fold_part { /* the kept part of a segment's meta */
   uint64_t first_seq, last_seq, first_gen, last_gen;
   uint64_t generations, broken, batches, generation_bytes, events, bytes;
   uint64_t first_arrival_ns, last_arrival_ns;

@@ -30,7 +30,7 @@ TB_MUST tb_rc tc_text_file_open(struct tc_text_file *file, int dir_fd, const cha
                                 size_t bytes_max, void *self,
                                 tb_rc (*read)(void *self, const char *line, bool *out_is_one),
                                 struct tb_diag *diag, struct tb_diag *out_wrong);
-void tc_text_file_fini(struct tc_text_file *file); /* also after a failed open */
+void tc_text_file_fini(struct tc_text_file *file); /* required after a failed open, too */
 
 void tc_text_file_changed(struct tc_text_file *file);
 /* Writes the file if the list has changed. Errors: TB_IO, TB_NOMEM, TB_BUDGET; the next call tries again. */

@@ -55,10 +55,10 @@ struct nng_tls_engine_config {
 struct nng_tls_engine_conn {
   SSL *ssl;
   struct tc_nng_tls *terms;
-  char address[INET6_ADDRSTRLEN + 8]; /* and port */
+  char address[INET6_ADDRSTRLEN + 8]; /* with port */
   char refusal[160];                  /* reason why the peer's certificate was refused */
   bool verified, reported;
-  STACK_OF(X509) * chain;                 /* of the peer, after verification; set under lock */
+  STACK_OF(X509) * chain;                 /* the peer's, after verification; set under lock */
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
   struct tc__arrival arrival;             /* under lock; in the list until there is a pipe */

@@ -21,7 +21,7 @@
 struct tc_nng_terms {
   SSL_CTX *ctx; /* counted: the caller keeps its own reference */
   bool server;
-  enum tc_act peer_act;  /* what the role in the peer's certificate must allow */
+  enum tc_act peer_act;  /* act that the role in the peer's certificate must allow */
   const char *peer_host; /* required name or address in the peer's certificate; NULL: any */
   /* Called when a handshake failed or the peer ended it; peer: address and port, why: for people. May be NULL. */
   void (*refused)(void *self, const char *peer, const char *why);

@@ -17,7 +17,7 @@ enum { TW_BLOCK_BYTES = 64 };
 /* The first byte is the lowest bit. */
 struct tw_block {
   uint64_t ends;  /* top bit clear: ends a number */
-  uint64_t large; /* of those that end one: at least the limit */
+  uint64_t large; /* bytes that end a number and are at least the limit */
 };
 
 /* The top bits of eight bytes, side by side. */

@@ -19,7 +19,7 @@ static inline uint64_t rotate_down(uint64_t pattern, unsigned n) {
 /* The state carried from one block to the next. */
 struct walk {
   uint64_t
-      middle; /* of each four numbers the second and third, counted from the last block's end */
+      middle; /* the second and third of each four numbers, counted from the last block's end */
   uint64_t odd, half;       /* how many numbers modulo 4: low and high bit, at each byte */
   uint64_t open, two, four; /* bytes that end no number; two and four of them in a row */
 };

@@ -22,7 +22,7 @@
 
 enum {
   TW_FIRST_VERSION_WITH_LOCKS = 23
-}; /* of the trace's header: before it there are no such batches */
+}; /* version of the trace's header: older ones have no such batches */
 
 struct tw_lock {
   uint64_t string; /* the reason of waits for it */

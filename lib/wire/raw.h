@@ -20,7 +20,7 @@ struct tw_raw {
   const unsigned char *args; /* its numbers: dt if it has one, arguments, frames; all checked */
   uint64_t nargs;            /* without frames */
   uint64_t frames;           /* groups of four numbers after the arguments */
-  const unsigned char *data; /* of a kind that has data */
+  const unsigned char *data; /* for a kind that has data */
   uint64_t data_len;
 };
 

@@ -20,7 +20,7 @@ enum tw_event {
 #undef TW_EV
 
 enum {
-  TW_BATCH_BYTES_MAX = 64 << 10,      /* of a batch, its header not counted */
+  TW_BATCH_BYTES_MAX = 64 << 10,      /* bytes of a batch without its header */
   TW_BATCH_HEADER_BYTES_MAX = 2 + 40, /* event, experiment, four varints */
   TW_STACK_FRAMES_MAX = 128,
   TW_STRING_BYTES_MAX = 1024,

@@ -85,7 +85,7 @@ static tb_rc feed_carry(struct tw_split *split, const unsigned char *bytes, size
     *out_used = n;
     return TB_AGAIN;
   }
-  return hand_on_carry(split, out); /* of bytes nothing is taken yet */
+  return hand_on_carry(split, out); /* no bytes are taken yet */
 }
 
 tb_rc tw_split_feed(struct tw_split *split, const void *bytes, size_t n, size_t *out_used,

@@ -47,7 +47,7 @@ struct tw_split {
   struct tb_mem *mem;
   unsigned char *carry; /* a unit that began in an earlier feed */
   size_t carry_len;
-  uint64_t offset;  /* of what comes next, carry included */
+  uint64_t offset;  /* offset of the next byte to be returned, carry included */
   unsigned version; /* 0 until the header is read; set for an unknown version, too */
   bool header_done;
   bool carry_lent;

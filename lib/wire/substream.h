@@ -29,14 +29,14 @@
 
 enum {
   TW_SUBSTREAM_VERSION = 1,
-  TW_SUBSTREAM_NAME_MAX = 64,  /* of letters, digits and ._/- */
-  TW_SUBSTREAM_ROOM_MIN = 512, /* what a batch of pieces needs at least, its own header included */
+  TW_SUBSTREAM_NAME_MAX = 64,  /* bytes: letters, digits and ._/- */
+  TW_SUBSTREAM_ROOM_MIN = 512, /* least bytes of a batch of pieces, its own header included */
   TW_BLOB_BYTES_MAX = 64 << 20,
   TW_BLOB_WORD_BYTES = 26, /* "blob:", a number, NUL */
 };
 
 enum tw_substream_kind {
-  TW_SUBSTREAM_BYTES = 1, /* what follows is the owner's */
+  TW_SUBSTREAM_BYTES = 1, /* the payload is the owner's */
   TW_SUBSTREAM_BLOBS = 2, /* pieces of blobs follow */
 };
 
@@ -52,7 +52,7 @@ TB_MUST tb_rc tw_substream_read(const unsigned char *data, size_t len, struct tb
                                 struct tw_substream *out);
 
 struct tw_piece {
-  uint64_t id, blob_bytes, at; /* of which blob, how large that is, where in it */
+  uint64_t id, blob_bytes, at; /* the blob's id and size, and the place in it */
   const unsigned char *data;
   size_t len; /* only an empty blob's is 0 */
 };

@@ -17,7 +17,7 @@
 
 enum { AC_WAITING_MAX = 1000 };
 
-struct ac_task { /* of one firing */
+struct ac_task { /* one firing's */
   uint64_t id;
   char rule[AC_RULE_MAX + 1];
   char *text; /* input of the action; freed with the task */

@@ -98,7 +98,7 @@ struct ta_thread {
   _Atomic uint32_t left_behind;
   uint32_t skipped_gen;    /* flusher only: the generation in which it left the thread behind */
   struct ta_bounds stack;  /* as allocated for the thread */
-  _Atomic uintptr_t timer; /* of its samples, plus 1; 0: none */
+  _Atomic uintptr_t timer; /* id of the timer of its samples, plus 1; 0: none */
 } __attribute__((aligned(128)));
 
 enum ta_thread_state { TA_THREAD_FREE, TA_THREAD_LIVE, TA_THREAD_DEAD };

@@ -35,7 +35,8 @@ enum ta_change ta_act_leave_fiber(struct ta_thread *t, enum ta_leaving how, uint
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b);
 
 /* Marks (marks.c). */
-void ta_act_close_ranges(struct ta_thread *t, const void *from); /* of the running goroutine */
+void ta_act_close_ranges(struct ta_thread *t,
+                         const void *from); /* closes those of the running goroutine */
 void ta_act_pause_end(struct ta_thread *t);
 /* Writes the number of workers, in a generation's first section with a goroutine. */
 void ta_act_workers(struct ta_thread *t);

@@ -16,7 +16,7 @@
 #include "agent/emit/core/emit.h"
 
 enum {
-  TA_LOCKS_MAX = 2048,              /* of a generation: locks and their holders */
+  TA_LOCKS_MAX = 2048,              /* locks and their holders in a generation */
   TA_LOCKS_FIRST_ID = TA_NAMES_MAX, /* below are names */
   TA_LOCKS_IDS_END = TA_LOCKS_FIRST_ID + TA_LOCKS_MAX,
 };

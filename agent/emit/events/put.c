@@ -8,7 +8,7 @@
 #include "agent/emit/stacks/stacks.h"
 
 enum {
-  STRING_HEAD = 2 + 2 * TW_VARINT_BYTES_MAX, /* of a table's first string */
+  STRING_HEAD = 2 + 2 * TW_VARINT_BYTES_MAX, /* bytes of a table's first string beside its text */
   EXPERIMENTS_BYTES_MAX = TW_BATCH_BYTES_MAX,
 };
 

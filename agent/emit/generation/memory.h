@@ -23,7 +23,7 @@
 
 enum { TA_TYPES_MAX = 8192 };
 
-void ta_memory_begin(void); /* of a session, when ta_emit.allocfree is set */
+void ta_memory_begin(void); /* begins a session's, when ta_emit.allocfree is set */
 void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_t bytes,
                    uint32_t name);
 /* Writes how to read ids, and the generation's types; the table of types is empty afterwards. */

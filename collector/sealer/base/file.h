@@ -32,7 +32,7 @@ enum tc__file_state {
   TC__FILE_STATES
 };
 
-enum tc__end { /* of a stream */
+enum tc__end { /* how a stream ended */
                TC__GOES_ON,
                TC__CLEAN,
                TC__EXEC, /* clean: the process replaced its program with exec() */

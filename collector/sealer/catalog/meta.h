@@ -11,7 +11,7 @@ tc_meta *tc__build_meta(const struct tc__env *env, struct tc__file *file);
 /* Builds a meta of generations [from, upto) only; the file's losses are with generation 0. */
 tc_meta *tc__build_meta_of(const struct tc__env *env, struct tc__file *file, size_t from,
                            size_t upto);
-void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
+void tc__free_meta(tc_meta *meta); /* takes the result of tc__build_meta() */
 /* Reads a meta that is to be changed. *out_signer signs it again; NULL if it has no valid signature of ours, as a
  * change must not turn a foreign meta into ours. */
 TB_MUST tb_rc tc__read_to_change(const struct tc__env *env, int dir_fd, const char *name,

@@ -38,7 +38,7 @@ static tb_rc is_published(const struct tc__env *env, const struct tc__stream *st
 }
 
 /* Finds the meta of a segment of this stream that begins with gen; *out is NULL if there is none. A file that exists
- * but cannot be read for now is an error. */
+ * but cannot be read is an error. */
 static tb_rc find_published(const struct tc__env *env, struct tc__stream *stream, const char *day,
                             uint64_t gen, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };

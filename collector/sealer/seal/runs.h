@@ -25,7 +25,8 @@ TB_MUST tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stre
 /* Closes and queues the whole generations of the open file; an open one moves to a file of its own. */
 TB_MUST tb_rc tc__seal_border(struct tc__seal *seal, struct tc__stream *stream,
                               struct tb_diag *diag);
-TB_MUST tb_rc tc__seal_borders(struct tc__seal *seal, struct tb_diag *diag); /* of all streams */
+TB_MUST tb_rc tc__seal_borders(struct tc__seal *seal,
+                               struct tb_diag *diag); /* does so for all streams */
 /* Returns a run's maximum age: segment.seconds_max or up to a quarter less, so that runs that began together do not end
  * together. */
 uint64_t tc__run_age_max(const struct tc__env *env, const struct tc__stream *stream);

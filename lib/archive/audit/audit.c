@@ -218,7 +218,7 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
     return TB_OK;
   }
   if (keys != NULL) check_signature(verify, file->path, meta, by);
-  if (meta->n_generations > 0) /* else a note of losses, which has no trace */
+  if (meta->n_generations > 0) /* a note of losses has no trace */
     rc = check_segment(verify, file, meta, young);
   if (rc == TB_NOTFOUND) {
     judge_missing(verify, file, &whole);

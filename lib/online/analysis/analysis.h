@@ -34,7 +34,7 @@ struct to_analysis_config {
   size_t stacks_max;      /* rows by stack; further stacks are summed in one row "other" */
   const char *idle; /* key analysis.idle, a list as in online/spans/stacks/idle.h; NULL: none */
   bool is_live;     /* keeps fewer lengths if the stream has few events (online/window/window.h) */
-  bool is_file;     /* also computes what costs too much for a live stream: tables of gc */
+  bool is_file;     /* computes tables of gc that cost too much for a live stream */
 };
 
 enum { TO_STACKS_MAX_DEFAULT = 4096 };

@@ -30,8 +30,9 @@
 
 enum {
   TO_MUTATOR_PROCS_MAX = 1 << 14,
-  TO_MUTATOR_CURVES_MAX = 256,     /* Ps with a curve of their own */
-  TO_MUTATOR_STEPS_MAX = 1 << 17,  /* of each curve of a file but the first two: sweeps are many */
+  TO_MUTATOR_CURVES_MAX = 256, /* Ps with a curve of their own */
+  TO_MUTATOR_STEPS_MAX =
+      1 << 17, /* for each curve of a file but the first two, as sweeps are many */
   TO_MUTATOR_WATCHED_MAX = 1 << 16 /* goroutines */
 };
 

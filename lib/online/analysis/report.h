@@ -46,8 +46,8 @@ struct to_field {
   enum to_value_type type;
   const char *about;  /* one sentence for the user */
   const char *metric; /* family in /metrics; a column makes a series a row; NULL: none */
-  const char *label;  /* of a text column: label of the row's series in /metrics; NULL: none */
-  bool greatest;      /* of a column: the row "other" has the greatest value, not the sum */
+  const char *label;  /* label of the row's series in /metrics, for a text column; NULL: none */
+  bool greatest;      /* the column's row "other" has the greatest value, not the sum */
 };
 
 enum { TO_ORDERS_MAX = 3 };

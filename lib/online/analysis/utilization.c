@@ -170,7 +170,7 @@ void to_utilization_lower(struct to_utilization *u) {
   if (!u->starts || u->n == 0) return;
   u->lowers++;
   if (u->known == 0) return;
-  u->known = 0; /* what was found is found again */
+  u->known = 0; /* all minima are computed again */
   memset(u->left, 0, sizeof(u->left));
   forget(&u->open);
   u->slots = 0;

@@ -42,7 +42,7 @@ enum to_chain_end {
 };
 const char *to_chain_end_name(enum to_chain_end end); /* "system call" */
 
-struct to_chain {  /* of a waiting goroutine, by slot; length 0: not asked for */
+struct to_chain {  /* for a waiting goroutine, by slot; length 0: not asked for */
   uint32_t next;   /* slot of the goroutine that it waits for; 0: unknown */
   uint32_t length; /* waits from here to the end; a cycle counts once */
   uint32_t last;   /* slot of the goroutine at the end; of a cycle: one in it */

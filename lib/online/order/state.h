@@ -65,7 +65,7 @@ enum to_want_kind {
   TO_WANT_P_IDLE,
   TO_WANT_P_IN_SYSCALL,
   TO_WANT_P_OUT_OF_SYSCALL,
-  TO_WANT_OWN_P_GONE, /* of the thread `id` */
+  TO_WANT_OWN_P_GONE, /* for the thread `id` */
   TO_WANT_GC,
   TO_WANT_HANDLER,  /* a handler's answer may change with each event */
   TO_WANT_SEQUENCE, /* the first of TW_SEQUENCES_MAX, one for each sequence of an experiment */
@@ -166,7 +166,7 @@ struct to_order {
   struct to_event_sink sink;
   struct to_parked parked;
   uint64_t events, syncs;
-  uint64_t added;            /* of events: Syncs, and all but the first event of a step */
+  uint64_t added;            /* events added: Syncs, and all but the first event of a step */
   uint64_t lone_region_ends; /* of regions that began before the trace */
   bool
       past_annotations; /* faults of the program's annotations are stored and do not end the order */

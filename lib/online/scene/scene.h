@@ -50,11 +50,11 @@ struct to_scene_goroutine {
 /* A task, region, range, log, sample or metric. */
 struct to_scene_mark {
   to_ns from, until;
-  uint64_t value;     /* of a metric; a task's id; of a region or log: its task's id */
+  uint64_t value;     /* a metric's value; a task's id; the id of a region's or log's task */
   uint32_t goroutine; /* TO_SCENE_NONE */
   uint32_t name;
   uint8_t look;  /* STW and all after it */
-  uint8_t state; /* of a metric: enum to_metric */
+  uint8_t state; /* for a metric: enum to_metric */
   bool from_known, open;
 };
 

@@ -119,7 +119,7 @@ struct to_span {
   to_ns from, until;
   int64_t id;           /* of the subject: goroutine, P or thread; 0: the process */
   uint64_t life;        /* the goroutine's; 0: unknown */
-  int64_t proc, thread; /* of a running goroutine, or one in a call; TO_NONE */
+  int64_t proc, thread; /* for a running goroutine, or one in a call; else TO_NONE */
   /* The goroutine, thread and stack of the event that ended it; of a wait the waker's. Of RUNNABLE, goroutine and stack
    * of what made it runnable: its waker, its creator or itself; the thread is the one that runs it. */
   uint64_t by_life;
@@ -127,16 +127,16 @@ struct to_span {
   /* The goroutine's own stacks, for to_spans_stack(): the last one at the begin; the one at the end; 0: unknown. */
   uint64_t stack, end_stack, by_stack;
   uint8_t state;
-  uint8_t reason;   /* of a wait or a stop: to_spans_reason(), or enum to_reason; OTHER: unknown */
-  uint8_t cause;    /* of RUNNABLE: enum to_cause */
+  uint8_t reason;   /* for a wait or a stop: to_spans_reason(), or enum to_reason; OTHER: unknown */
+  uint8_t cause;    /* for RUNNABLE: enum to_cause */
   bool from_known;  /* false: it began before `from` */
   uint8_t kind;     /* enum to_span_kind */
   bool until_known; /* false: cut by a hole in the stream, or open */
   bool open;        /* not ended yet: until is now */
-  bool lost_proc;   /* of a call: it lost its P; of a piece: that ended it */
+  bool lost_proc;   /* a call lost its P; a piece ended by that */
   const struct to_span_more *more; /* for some kinds; NULL: nothing */
   uint32_t slot; /* the goroutine's, as in online/event/event.h, if the span has one */
-  uint32_t lock; /* of WAITING: number in to_spans_locks() of the lock; TO_LOCK_NONE: unknown */
+  uint32_t lock; /* for WAITING: number in to_spans_locks() of the lock; TO_LOCK_NONE: unknown */
 };
 
 /* The spans that a sink gets: bits. Unwanted spans cost next to nothing. */

@@ -27,7 +27,7 @@ struct to_life {
   uint64_t life; /* 0: the slot is free, and id is TO_FREE_SLOT */
   union {
     struct {                /* running, or in a call */
-      int64_t thread, proc; /* of a call: the P at its begin */
+      int64_t thread, proc; /* for a call: the P at its begin */
       to_ns piece_since;    /* begin of a call's current piece */
     };
     struct { /* runnable: what made it so */
@@ -92,7 +92,7 @@ struct to_open_region {
   uint64_t stack;
   uint64_t task;
   to_ns since;
-  to_ns counted_until; /* of the innermost one: time is complete up to here */
+  to_ns counted_until; /* for the innermost one: time is complete up to here */
   to_ns assists_since; /* begin of the assist, if assists */
   bool assists;
   struct to_region_time time;
@@ -105,7 +105,7 @@ struct to_open_range {
   struct to_open_range *above;
   int64_t id;
   uint64_t text; /* id of the name at its begin */
-  uint64_t life; /* of a P's range: the goroutine on the P at its begin */
+  uint64_t life; /* for a P's range: the goroutine on the P at its begin */
   to_ns since;
   uint32_t slot; /* slot of life */
   bool known;

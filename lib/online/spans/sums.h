@@ -71,7 +71,7 @@ struct to_span_sum {
   uint32_t series;
   uint8_t state; /* enum to_go_state */
   uint8_t why;
-  bool idle; /* of WAITING: online/spans/stacks/idle.h */
+  bool idle; /* for WAITING: online/spans/stacks/idle.h */
 };
 
 struct to_sums_recent {

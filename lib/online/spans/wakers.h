@@ -22,7 +22,7 @@ enum { TO_OWN_STACKS = 4, TO_OWN_WAKERS = 2 };
 
 struct to_wakers {
   struct tb_mem *mem;
-  struct to_own_wakers {                          /* of one goroutine */
+  struct to_own_wakers {                          /* one goroutine's wakers */
     uint32_t stack[TO_OWN_STACKS];                /* 0: none */
     uint8_t at, next;                             /* place of the last wait; place to reuse next */
     bool has_more[TO_OWN_STACKS];                 /* a third goroutine ended such a wait, too */

@@ -12,7 +12,7 @@ struct look {
   uint64_t gen; /* current generation; 0: none */
   bool ended;   /* an end mark was read: the next batch begins another generation */
   uint64_t looked_bytes;
-  /* of the first generation */
+  /* fields of the first generation */
   bool any;
   uint64_t ticks_min, frequency, clock_ticks, clock_s, clock_ns;
   struct tw_experiments *experiments; /* of the current generation */

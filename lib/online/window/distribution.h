@@ -14,7 +14,7 @@ struct to_sum {
 /* Quantiles are at most 0.1 % above the true ones, and not available for every row: see online/window/buckets.h. */
 struct to_distribution {
   struct to_sum sum;
-  bool has_quantiles; /* else the next four are 0 */
+  bool has_quantiles; /* false: the next four are 0 */
   uint64_t p50_ns, p90_ns, p99_ns, p999_ns;
 };
 

@@ -53,7 +53,7 @@ enum track {
   TRACK_OF_GOROUTINES,
   TRACK_OF_ENTRY,
   TRACK_OF_GOROUTINE,
-  TRACK_OF_REGIONS, /* of a goroutine */
+  TRACK_OF_REGIONS, /* a goroutine's */
   TRACK_OF_SAMPLES,
   TRACK_OF_TASKS,
   TRACK_OF_TASK,

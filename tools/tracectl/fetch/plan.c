@@ -158,7 +158,7 @@ static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
 
   piece.len = 0;
   tb_rc rc = add_generations(p, s, &piece, diag);
-  free(piece.parts); /* of a piece that was not added */
+  free(piece.parts); /* the piece was not added */
   return rc;
 }
 

@@ -52,7 +52,8 @@ struct tk_names {
   const void *self;
   const struct to_generation *gen; /* NULL: there is none */
   struct to_string (*string)(const void *self, uint64_t id);
-  struct to_string (*task_type)(const void *self, uint64_t id); /* of a UserTaskEnd */
+  struct to_string (*task_type)(const void *self,
+                                uint64_t id); /* returns the type of a UserTaskEnd */
   bool (*knows_stack)(const void *self, uint64_t id);
   void (*stack)(const void *self, uint64_t id, tk_frame_fn *each, void *arg);
   const struct tw_spec *(*spec)(const void *self, uint8_t type);

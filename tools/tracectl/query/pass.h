@@ -43,7 +43,7 @@ to_ns tk_pass_start(const struct tk_pass *pass);
 struct tk_span {
   const struct to_span *span; /* spans open at the end, or at the fault, are last */
   uint64_t gen;               /* of the event that ended it; 0: still open after the last one */
-  const struct to_reason_info *reason; /* of a wait; lent until tk_pass_end() */
+  const struct to_reason_info *reason; /* for a wait; lent until tk_pass_end() */
   uint32_t stack, end_stack, by_stack;
   bool has_wall;
   uint64_t wall_ns; /* of its begin */

@@ -62,7 +62,7 @@ tb_rc tk_row_profile_write(struct tk_row_profile *p, sqlite3_stmt *statement, co
                            struct tb_diag *diag) {
   const char *name[TK_ROW_PROFILE_COLUMNS] = { NULL };
 
-  if (p->profile == NULL) TB_TRY(tk_profile_new(&p->profile)); /* of no rows: an empty one */
+  if (p->profile == NULL) TB_TRY(tk_profile_new(&p->profile)); /* no rows make an empty one */
   for (int i = 0; i < p->columns; i++)
     if (p->is_number[i] && !p->is_text[i]) name[i] = sqlite3_column_name(statement, i);
   return tk_profile_write(p->profile, path, name, (size_t)p->columns, diag);

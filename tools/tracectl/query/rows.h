@@ -17,7 +17,7 @@ struct tk_rows {
   enum tk_rows_format format;
   FILE *out;
   int columns;
-  int *width;  /* of text; NULL: not known yet */
+  int *width;  /* widths of text; NULL: not known yet */
   char **cell; /* first rows, buffered until the widths are known */
   size_t cells, room;
   bool head_is_out;

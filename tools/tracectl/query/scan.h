@@ -50,7 +50,7 @@ struct tk_query_column {
   const char *name;
   void (*value)(struct tk_scan *scan, struct tk_value *out); /* out is initially TK_VALUE_NONE */
   enum tk_push push;
-  bool is_detail; /* of events: details beyond time and context */
+  bool is_detail; /* for events: details beyond time and context */
 };
 
 enum { TK_QUERY_COLUMNS_MAX = 24 };
@@ -58,7 +58,7 @@ enum { TK_QUERY_COLUMNS_MAX = 24 };
 struct tk_query_table {
   const char *name;
   const struct tk_table_ops *ops;
-  uint32_t kinds; /* of spans, bits of enum to_span_kind */
+  uint32_t kinds; /* for spans: bits of enum to_span_kind */
   bool is_small;  /* rows are found by key directly */
   struct tk_query_column column[TK_QUERY_COLUMNS_MAX];
 };
@@ -83,7 +83,7 @@ struct tk_scan {
   struct tk_span at;
   struct tk_events *events; /* for events and generations */
   struct tk_event event;
-  struct tk_out *details; /* of an event; made on first use */
+  struct tk_out *details; /* an event's; made on first use */
   char *args;
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;

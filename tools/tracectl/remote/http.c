@@ -37,7 +37,7 @@ struct tk_http {
   char why[CURL_ERROR_SIZE];
   struct tb_mem mem;
   struct tb_buf body;
-  /* of the current request */
+  /* state of the current request */
   const struct tk_http_ask *ask;
   struct tk_http_answer answer;
   uint64_t taken; /* of its range, over all connections */

@@ -23,7 +23,7 @@ struct tp_post {
 };
 
 struct tp_posted {
-  unsigned status;        /* of HTTP */
+  unsigned status;        /* HTTP's */
   unsigned retry_after_s; /* 0: not in the answer */
 };
 

@@ -32,7 +32,7 @@ struct tk_tail_ask {
   const char *kinds[TK_TAIL_KINDS_MAX]; /* of events, for the lease; empty: all */
   size_t n_kinds;
   uint64_t goroutine, duration_ns;
-  bool feed, lease;                  /* what is needed */
+  bool feed, lease;                  /* connections that are needed */
   bool reports, generations, alerts; /* from the feed */
   bool events;                       /* from the feed, not the lease */
   bool json;

@@ -48,7 +48,7 @@ struct tk_top_stream {
 
 struct tk_top_call { /* a system call that is blocked */
   uint64_t age_ns;
-  uint64_t as_of_wall_ns; /* of an old stream: time of its last data; 0: now */
+  uint64_t as_of_wall_ns; /* time of an old stream's last data; 0: now */
   int64_t goroutine;
   bool lower_bound;
   char who[TK_TOP_WHO_BYTES], where[TK_TOP_WHERE_BYTES];
@@ -70,7 +70,7 @@ struct tk_top_model {
   uint64_t archive_bytes, archive_segments, disk_free_bytes;
   unsigned live, waiting, closed, unclean; /* streams */
   uint64_t lost_generations;
-  char last_loss[TK_TOP_WHERE_BYTES]; /* of the first stream with a reason, and its name */
+  char last_loss[TK_TOP_WHERE_BYTES]; /* reason and name of the first stream with one */
   struct tk_top_rates rates;          /* of all streams */
   struct tk_top_stream stream[TK_TOP_STREAMS];
   size_t streams, streams_more; /* by state, then by name */

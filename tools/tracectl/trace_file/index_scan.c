@@ -23,7 +23,7 @@ struct scan {
   uint64_t first_ticks; /* of the trace */
   uint64_t released;    /* a mapping's pages before it are released */
   bool any;
-  /* of the current generation */
+  /* fields of the current generation */
   uint64_t begin_ticks;
   uint64_t frequency;
   bool has_clock;

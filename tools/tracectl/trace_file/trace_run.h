@@ -15,7 +15,7 @@ struct tk_trace_ask {
   tb_rc (*generation_ends)(void *self, const struct to_generation *gen);
   uint64_t memory_max; /* limit of memory; one thread only. 0: no limit */
   unsigned threads;    /* 2: a second thread prepares the next generation (ahead.h) */
-  bool frames;         /* also prepares the table of frames, if the sink needs stacks */
+  bool frames;         /* prepares the table of frames, too, if the sink needs stacks */
   bool progress;
   bool past_annotations; /* TO_READER_PAST_ANNOTATIONS: events continue, but rc is TB_BROKEN */
 };

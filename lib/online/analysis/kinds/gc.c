@@ -13,7 +13,7 @@
 #include "online/event/text.h"
 
 enum { CYCLES_KEPT = 64 };
-#define ASSISTS_SHARE 0.1 /* of the running time: a finding */
+#define ASSISTS_SHARE 0.1 /* share of the running time that is a finding */
 
 struct to_gc_cycle {
   to_ns begin, end;
