@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles rare events: ranges, tasks, regions, labels. Open ones are found in maps. */
+#include <stddef.h>
 #include <string.h>
 
 #include "online/spans/state.h"
