@@ -11,12 +11,12 @@
 
 enum {
   ASSISTS = 1,         /* it is in a mark assist */
-  WAS_DEDICATED = 2,   /* it was such a background worker once */
-  WAS_FRACTIONAL = 4,  /* or another one */
-  WORKS_DEDICATED = 8, /* it runs as one now */
+  WAS_DEDICATED = 2,   /* it was a dedicated background worker before */
+  WAS_FRACTIONAL = 4,  /* it was a fractional one before */
+  WORKS_DEDICATED = 8, /* it runs as a dedicated one now */
   WORKS_FRACTIONAL = 16,
   RESTS = 32,  /* it waits */
-  IDLES = 64,  /* it runs as a worker where its P has nothing else to do */
+  IDLES = 64,  /* it runs as an idle worker, on a P that is free */
   HELPS = 128, /* it runs, and is in a mark assist */
 };
 #define WAS_WORKER (uint64_t)(WAS_DEDICATED | WAS_FRACTIONAL)
@@ -30,7 +30,7 @@ static bool is_per_proc(unsigned set) {
   return set == TO_MUTATOR_PROC || set == TO_MUTATOR_PROC_SWEEP;
 }
 
-/* For each P alone dedicated workers do not count. */
+/* Dedicated workers do not count if each P is considered alone. */
 static bool was_worker(unsigned set, uint64_t bits) {
   return (bits & (is_per_proc(set) ? WAS_FRACTIONAL : WAS_WORKER)) != 0;
 }
@@ -45,7 +45,7 @@ static struct to_utilization *curve_of(const struct to_mutator_of *s, size_t p, 
   return &s->curve[TO_MUTATOR_WAYS * p + way];
 }
 
-/* The next one: its first two sets have curves of all Ps, whose steps the first generation may lower. */
+/* Adds the next curve of a set. The first generation may lower the steps of curves of all Ps. */
 static tb_rc add_curve(struct to_mutator *m, unsigned set) {
   struct to_mutator_of *s = &m->set[set];
 
@@ -93,7 +93,7 @@ static tb_rc note(struct to_mutator *m, const struct to_event *ev) {
   return TB_OK;
 }
 
-/* The P is gone. If it was there for less time than a window has, all of that counts. */
+/* Ends the curves of a P that no longer exists. If it existed for less than a window, its whole time counts. */
 static tb_rc end_curves(struct to_mutator *m, struct to_mutator_of *s, size_t p, to_ns time) {
   for (unsigned way = 0; way < TO_MUTATOR_WAYS; way++) {
     struct to_utilization *curve = curve_of(s, p, way);
@@ -179,7 +179,7 @@ static void put_on(struct to_mutator *m, struct to_mutator_of *s, size_t p, unsi
   m->changed |= is_taken != was_taken;
 }
 
-/* Go's reader counts on a P that is there, or fails. */
+/* Go's reader fails for a P that does not exist. */
 static tb_rc add(struct to_mutator *m, unsigned set, int64_t p, int32_t as_go, int32_t exact) {
   struct to_mutator_of *s = &m->set[set];
 
@@ -202,7 +202,7 @@ static tb_rc set_procs(struct to_mutator *m, uint64_t procs, to_ns time) {
   for (unsigned set = 0; set < m->sets; set++) {
     struct to_mutator_of *s = &m->set[set];
     size_t wanted = m->procs < TO_MUTATOR_CURVES_MAX ? m->procs : TO_MUTATOR_CURVES_MAX;
-    for (size_t p = m->procs; p < s->on_room; p++) /* new ones begin with nothing */
+    for (size_t p = m->procs; p < s->on_room; p++) /* a P that is new again begins at 0 */
       for (unsigned way = 0; way < TO_MUTATOR_WAYS; way++) put_on(m, s, p, way, -s->on[p][way]);
     if (!is_per_proc(set)) continue;
     for (size_t p = m->procs; p < before && p < s->curves / TO_MUTATOR_WAYS; p++)
@@ -246,7 +246,7 @@ static tb_rc set_bits(struct to_mutator *m, int64_t g, uint64_t old, uint64_t bi
   return TB_OK;
 }
 
-/* At the end of a cycle few are left. */
+/* Called at the end of a cycle, when few are left. */
 static void tidy(struct to_mutator *m) {
   uint64_t g, bits;
 
@@ -295,7 +295,7 @@ static tb_rc meet_sweep(struct to_mutator *m, const struct to_event *ev) {
   return sweep(m, ev, 1);
 }
 
-/* By the label of a background worker; 0: it is none. */
+/* Returns the bits of a background worker, by its label; 0: another label. */
 static uint64_t worker_bits(const struct to_generation *gen, uint64_t label) {
   struct to_string text;
 
@@ -327,7 +327,7 @@ static tb_rc start(struct to_mutator *m, const struct to_event *ev) {
   return set_bits(m, g, bits, (bits | (assists ? HELPS : 0)) & ~(uint64_t)RESTS);
 }
 
-/* A worker that is woken before the cycle's end may run after it. */
+/* A worker that is woken before a cycle ends may run after the end. */
 static tb_rc wake(struct to_mutator *m, const struct to_event *ev) {
   int64_t g = (int64_t)ev->args[0];
   uint64_t bits = bits_of(m, g);
@@ -391,7 +391,7 @@ static void pass_time(struct to_mutator *m, to_ns now) {
   m->now = now;
 }
 
-/* With the second generation the first one is over. */
+/* The second generation ends the first one. */
 static void count_sync(struct to_mutator *m) {
   if (++m->syncs != 2) return;
   for (unsigned set = 0; set < m->sets; set++)
@@ -413,7 +413,7 @@ tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
     return TB_OK;
   default: break;
   }
-  /* As Go: nothing is counted before GOMAXPROCS is known. */
+  /* Like Go, counts nothing before GOMAXPROCS is known. */
   if (m->procs == 0 && ev->type != TW_EV_PROCS_CHANGE) return TB_OK;
   TB_TRY(take(m, gen, ev));
   return note(m, ev);

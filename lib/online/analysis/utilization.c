@@ -46,7 +46,7 @@ static double sum_at(const struct to_utilization *u, const struct to_curve_step 
   return step->sum + level_of(u, step) * (double)(time - step->time);
 }
 
-/* The window that begins at this time. */
+/* Computes the window that begins at this time. */
 static void look_at(struct to_utilization *u, unsigned i, to_ns begin) {
   const struct to_curve_step *right = &u->step[u->known - 1], *left = &u->step[u->left[i]];
   double sum = sum_at(u, right, begin + to_utilization_length[i]) - sum_at(u, left, begin);
@@ -54,7 +54,8 @@ static void look_at(struct to_utilization *u, unsigned i, to_ns begin) {
   if (sum < u->open.sum[i]) u->open.sum[i] = sum;
 }
 
-/* The left edge moves to this time, the right one on a level. The mean falls while the right edge has less than the left one. */
+/* Moves the left edge to this time, while the right edge is on a level. The mean falls while the level at the right edge is lower
+ * than at the left one. */
 static void move_left(struct to_utilization *u, unsigned i, to_ns begin, double right) {
   double before = level_of(u, &u->step[u->left[i]]);
 
@@ -66,8 +67,8 @@ static void move_left(struct to_utilization *u, unsigned i, to_ns begin, double 
   }
 }
 
-/* Windows that end up to this time; the last known step lasts until then. Only those are looked at from which on the mean may
- * rise. next: the level from then on; where it is not known, it may rise. */
+/* Checks windows that end up to this time, until which the last known step lasts. Only windows after which the mean may rise are
+ * checked. next: the level from then on; NOT_KNOWN: it may rise. */
 static void slide(struct to_utilization *u, to_ns until, double next) {
   double right = level_of(u, &u->step[u->known - 1]);
 
@@ -81,7 +82,7 @@ static void slide(struct to_utilization *u, to_ns until, double next) {
   u->end = until;
 }
 
-/* The last windows so far. */
+/* Checks the last windows so far. */
 static void look_at_end(struct to_utilization *u) {
   for (unsigned i = 0; i < TO_LENGTHS && u->known > 0; i++) {
     to_ns begin = u->end - to_utilization_length[i];
@@ -109,7 +110,7 @@ static void catch_up(struct to_utilization *u) {
 
 /* ---- steps ---- */
 
-/* Two neighbours become one with the lower level, so that half as many are left. */
+/* Joins each two neighbours with the lower level, so that half of the steps are left. */
 static void join_steps(struct to_utilization *u) {
   size_t n = 0;
 
@@ -124,7 +125,7 @@ static void join_steps(struct to_utilization *u) {
     u->step[n] = step;
     if (n > 0) u->step[n].sum = sum_at(u, &u->step[n - 1], step.time);
   }
-  if (u->n % 2 == 0) { /* the last one goes on: it stays as it is */
+  if (u->n % 2 == 0) { /* the last step is not complete: keep it */
     u->step[n] = u->step[u->n - 1];
     u->step[n].sum = sum_at(u, &u->step[n - 1], u->step[n].time);
     n++;
@@ -135,7 +136,7 @@ static void join_steps(struct to_utilization *u) {
   look_at_end(u); /* levels before it are lower now */
 }
 
-/* Steps that no window reaches any more. */
+/* Drops steps that no window reaches any more. */
 static void drop_old(struct to_utilization *u) {
   size_t old = u->left[TO_LENGTHS - 1];
 
@@ -144,7 +145,7 @@ static void drop_old(struct to_utilization *u) {
   u->n -= old;
   u->known -= old;
   memmove(u->step, u->step + old, u->n * sizeof(*u->step));
-  for (size_t i = 0; i < u->known; i++) u->step[i].sum -= sum; /* small ones are exact */
+  for (size_t i = 0; i < u->known; i++) u->step[i].sum -= sum; /* small sums are exact */
   for (unsigned i = 0; i < TO_LENGTHS; i++) u->left[i] -= old;
 }
 
@@ -184,7 +185,7 @@ void to_utilization_started(struct to_utilization *u) {
 void to_utilization_cut(struct to_utilization *u) {
   catch_up(u);
   look_at_end(u);
-  join(&u->all, &u->open); /* a lowered step must not take them back */
+  join(&u->all, &u->open); /* a step that is lowered later must not undo them */
   for (size_t i = 0; i < u->slots; i++) join(&u->all, &u->slot[i]);
   u->n = u->known = 0;
   memset(u->left, 0, sizeof(u->left));
@@ -200,7 +201,7 @@ static size_t slot_of(const struct to_windows *w, to_ns begin) {
   return n;
 }
 
-/* As the windows join and drop theirs. */
+/* Joins and drops slots as the windows do. */
 static void thin_out(struct to_utilization *u, const struct to_windows *w) {
   size_t kept = 0;
 
@@ -214,7 +215,7 @@ static void thin_out(struct to_utilization *u, const struct to_windows *w) {
   u->slots = kept;
 }
 
-/* Now is later than all steps. */
+/* Call with a time later than all steps. */
 static void look_until(struct to_utilization *u, to_ns now) {
   catch_up(u);
   if (u->known == 0) return;
@@ -256,9 +257,9 @@ bool to_utilization_lowest(struct to_utilization *u, const struct to_view *view,
         u->slot[i].sum[length] < lowest)
       lowest = u->slot[i].sum[length];
   if (window == TO_WINDOW_ALL && u->all.sum[length] < lowest) lowest = u->all.sum[length];
-  if (lowest == NONE_YET) { /* less time than a window has */
+  if (lowest == NONE_YET) { /* the stream is shorter than a window */
     if (u->known == 0 || u->end == u->first) return false;
-    lowest = 0; /* it has been 0 all that time, or: */
+    lowest = 0; /* 0 for all that time, or: */
     if (u->end - u->first < ns) {
       lowest = sum_at(u, &u->step[u->known - 1], u->end);
       ns = u->end - u->first;

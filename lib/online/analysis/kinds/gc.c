@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Garbage collection: its cycles, from GCBegin to GCEnd, the assists that goroutines were made to give, and how much of the Ps it
- * left to the program (online/analysis/mutator.h).
+/* Garbage collection: its cycles, from GCBegin to GCEnd, mark assists of goroutines, and the share of the Ps that was left to the
+ * program (online/analysis/mutator.h).
  *
- * The events of scheduling are taken only of goroutines that worked for it, and in a live stream only while a cycle marks: outside of
- * one none does. */
+ * Scheduling events are read only for goroutines that worked for the collector, and in a live stream only while a cycle marks:
+ * at other times none works for it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct to_gc_cycle {
   to_ns begin, end;
   bool open, begin_known;
   int64_t sweep_termination_ns, mark_termination_ns, assist_ns;
-  uint64_t worked_ns, idled_ns; /* while it is open: what the workers had before it */
+  uint64_t worked_ns, idled_ns; /* while it is open: the workers' times before it */
   int64_t before, after, goal;  /* bytes; -1: not known */
 };
 
@@ -31,7 +31,7 @@ struct gc_state {
   struct to_gc_cycle kept[CYCLES_KEPT]; /* a ring; the last one is (cycles - 1) % CYCLES_KEPT */
   uint64_t cycles;
   int64_t heap, goal; /* bytes; -1: not known */
-  bool watches;       /* events of scheduling are taken */
+  bool watches;       /* scheduling events are read */
   struct to__over over;
 };
 
@@ -121,7 +121,7 @@ static const struct to_field mmu_column[MMU_COLUMNS] = {
                   .about = "The same with mark workers only while they run." },
 };
 
-/* By P, without sweeps and with them. */
+/* Tables by P, without sweeps and with them. */
 enum { PROC_WINDOW, PROC_AS_GO, PROC_EXACT, PROC_SWEEP_AS_GO, PROC_SWEEP_EXACT, PROC_COLUMNS };
 static const struct to_field proc_column[PROC_COLUMNS] = {
   [PROC_WINDOW] = { "window_ns", TO_VALUE_NS, .about = "The length of time that is looked at." },
@@ -192,7 +192,7 @@ static struct to_gc_cycle *last_cycle(struct gc_state *s) {
   return s->cycles == 0 ? NULL : &s->kept[(s->cycles - 1) % CYCLES_KEPT];
 }
 
-/* The cycle under way, or the last one, at this time. NULL: none that is kept. */
+/* Returns the open or the last cycle at this time; NULL: it is not kept. */
 static struct to_gc_cycle *cycle_at(struct gc_state *s, to_ns time) {
   for (uint64_t i = s->cycles; i > 0 && s->cycles - i < CYCLES_KEPT; i--) {
     struct to_gc_cycle *cycle = &s->kept[(i - 1) % CYCLES_KEPT];
@@ -231,7 +231,7 @@ static void end_cycle(struct to_analyses *a, to_ns end) {
   to_windows_sum(&a->windows, s->idle, end - (to_ns)cycle->idled_ns, end, 0, false);
 }
 
-/* While one marks, and always in a file, events of scheduling are taken as well. */
+/* Scheduling events are read while a cycle marks, and always in a file. */
 static void watch(struct to_analyses *a) {
   struct to_mutator *m = &state(a)->mutator;
   bool watches = to_mutator_watches(m);
@@ -329,7 +329,7 @@ static void gc_epoch(struct to_analyses *a) {
   struct gc_state *s = state(a);
   struct to_gc_cycle *cycle = last_cycle(s);
 
-  if (cycle != NULL && cycle->open) s->cycles--; /* a hole: its end is not known */
+  if (cycle != NULL && cycle->open) s->cycles--; /* after a hole the cycle's end is not known */
   to_mutator_epoch(&s->mutator);
   watch(a);
   s->heap = s->goal = -1;
@@ -376,7 +376,7 @@ static tb_rc report_cycles(struct to_analyses *a, struct to_draft *d) {
   return TB_OK;
 }
 
-/* Each way of a set is a column. */
+/* Fills a column for each way of a set. */
 static bool fill(struct to_analyses *a, struct to_draft *d, enum to_mutator_set set,
                  unsigned length, struct to_draft_value *column) {
   to_ns until = a->ended > d->view->until ? a->ended : d->view->until;
@@ -461,7 +461,7 @@ static tb_rc gc_report(struct to_analyses *a, const struct to_view *view, struct
 
 /* ---- findings ---- */
 
-/* The entry function whose goroutines helped most in the last ten seconds. */
+/* Finds the entry function whose goroutines assisted most in the last ten seconds. */
 static tb_rc find_helper(struct to_analyses *a, struct to_string *out) {
   const struct gc_state *s = state(a);
   struct to_view view;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stop-the-world time: STWBegin to STWEnd on the goroutine that stopped the world.
  *
- * Time to stop, of that: the runtime writes STWBegin before it asks any P to stop, every P that runs answers
+ * Time to stop is the first part of it: the runtime writes STWBegin before it asks any P to stop, every P that runs answers
  * with ProcStop, and those held by threads in system calls are taken by ProcSteal. So
- * the world stands at the first moment at which no P but the stopper's runs, and time to stop is
- * from the begin to there: what runtime/metrics calls /sched/pauses/stopping. It needs the number of
+ * the world is stopped at the first moment at which no P but the stopper's runs, and time to stop lasts
+ * from the begin to there: runtime/metrics calls it /sched/pauses/stopping. It needs the number of
  * running Ps, which is known once the trace was seen to start ("start trace" is written with the
  * world stopped, hence never has a time to stop of its own) or after one whole generation, in
  * which every P is named. Where it is not known, or not reached before the end, nothing is counted.
@@ -25,13 +25,13 @@ enum { TEXT_CHUNK_BYTES = 2 << 10, SLUG_BYTES_MAX = 64 };
 
 enum { TO_STW_OPEN_MAX = 16, TO_STW_REASONS_MAX = 48, TO_STW_STOPPERS_MAX = 1024 };
 
-struct to_stw_kind { /* a reason */
+struct to_stw_kind { /* figures of one reason */
   struct to_string text;
   const char *id;
   uint32_t series;
   uint64_t open;
 };
-struct to_stw_who { /* a goroutine with a reason */
+struct to_stw_who { /* figures of one goroutine and reason */
   int64_t g;
   uint32_t kind, series;
   to_ns last;
@@ -40,21 +40,21 @@ struct to_stw_stop {
   int64_t g;
   to_ns begin;
   uint32_t kind, stack;
-  int64_t own_procs; /* 1: the stopper has a P of its own, which goes on running */
+  int64_t own_procs; /* 1: the stopper's own P goes on running */
   bool stopping;     /* other Ps run still */
 };
 
 struct to_stw {
   uint32_t stopped, time_to_stop; /* series */
   struct tb_arena text;
-  struct to_stw_kind kind[TO_STW_REASONS_MAX + 1]; /* the last one: all further reasons */
+  struct to_stw_kind kind[TO_STW_REASONS_MAX + 1]; /* the last one has all further reasons */
   size_t kinds;
   struct to_stw_who
-      *who; /* whos are in use; those behind them, up to whos_made, have a series to use again */
+      *who; /* `whos` are in use; the others, up to whos_made, have a series for the next ones */
   size_t whos, whos_made, whos_room;
   struct tb_map who_of; /* goroutine and reason: place in who */
   uint32_t who_other;   /* series */
-  to_ns retired;        /* when rows were last looked through for old ones */
+  to_ns retired;        /* time of the last search for old rows */
   struct to_stw_stop stop[TO_STW_OPEN_MAX];
   size_t stops;
   int64_t running;  /* Ps that run or are held by a thread in a call */
@@ -138,7 +138,7 @@ static void stw_fini(struct to_analyses *a) {
 
 /* ---- reasons ---- */
 
-/* "/stw/other/", then letters and digits, a dash for whatever stands between them. */
+/* Writes "/stw/other/", letters and digits of the reason, and a dash for other characters. */
 static tb_rc derive_id(struct to_stw *s, struct to_string reason, const char **out) {
   static const char prefix[] = "/stw/other/";
   char id[sizeof(prefix) + SLUG_BYTES_MAX];
@@ -154,7 +154,7 @@ static tb_rc derive_id(struct to_stw *s, struct to_string reason, const char **o
     if (word) id[n++] = (char)c;
     gap = !word;
   }
-  if (n == sizeof(prefix) - 1) n--; /* not one word: "/stw/other" */
+  if (n == sizeof(prefix) - 1) n--; /* no letter or digit: "/stw/other" */
   id[n] = '\0';
   TB_TRY(tb_arena_copy(&s->text, id, n + 1, out));
   return TB_OK;
@@ -191,7 +191,7 @@ static tb_rc find_kind(struct to_analyses *a, const struct to_generation *gen, u
       *out_kind = i;
       return TB_OK;
     }
-  if (s->kinds >= TO_STW_REASONS_MAX) /* the place after the last is theirs */
+  if (s->kinds >= TO_STW_REASONS_MAX) /* further reasons share the place after the last */
     reason = (struct to_string){ .data = OTHER_REASONS, .len = sizeof(OTHER_REASONS) - 1 };
   if (s->kinds <= TO_STW_REASONS_MAX) TB_TRY(add_kind(a, reason));
   *out_kind = (uint32_t)s->kinds - 1;
@@ -204,7 +204,7 @@ static uint64_t who_key(int64_t g, uint32_t kind) {
   return ((uint64_t)g << 6) + kind;
 }
 
-/* Rows that no window shows any more make room; what they had stays in "other". */
+/* Frees rows that no window shows any more; their figures stay in "other". */
 static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
   struct to_series_set retired = { 0 };
   struct to_stw *s = state(a);
@@ -221,14 +221,14 @@ static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
     tb_map_remove(&s->who_of, who_key(who->g, who->kind));
     struct to_stw_who freed = *who;
     *who = *last;
-    *last = freed; /* the next one uses its series again */
+    *last = freed; /* the next row uses the series again */
     if (who != last) *tb_map_find(&s->who_of, who_key(who->g, who->kind)) = i;
     s->whos--;
   }
   return to_windows_retired(&a->windows, &retired);
 }
 
-/* TO_NO_SERIES: there is no place for it. */
+/* Returns TO_NO_SERIES if there is no place. */
 static tb_rc find_who(struct to_analyses *a, int64_t g, uint32_t kind, to_ns now,
                       uint32_t *out_series) {
   struct to_stw *s = state(a);
@@ -271,12 +271,13 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
 
   TB_TRY(find_kind(a, gen, ev->args[0], &stop.kind));
   TB_TRY(to_stack_table_index(a->stacks, gen, ev->args[1], &stop.stack));
-  if (s->stops == TO_STW_OPEN_MAX) { /* a world stops once at a time: only a made-up trace does */
+  if (s->stops ==
+      TO_STW_OPEN_MAX) { /* the world stops once at a time: only an invalid trace has more */
     s->kind[s->stop[0].kind].open--;
     memmove(s->stop, s->stop + 1, --s->stops * sizeof(*s->stop));
   }
   if (to_string_is(s->kind[stop.kind].text, "start trace")) {
-    s->procs_known = true; /* a P that runs from here on says so first */
+    s->procs_known = true; /* from here on, an event precedes each P that runs */
   } else if (s->procs_known) {
     stop.stopping = s->running > stop.own_procs;
     if (!stop.stopping) TB_TRY(world_stands(a, ev->time, ev->time));
@@ -308,7 +309,7 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   uint32_t who;
 
   while (i > 0 && s->stop[i - 1].g != ev->g) i--;
-  if (i == 0) return TB_OK; /* an epoch began in its middle */
+  if (i == 0) return TB_OK; /* the epoch began during the stop */
   struct to_stw_stop stop = s->stop[i - 1];
   s->stops--;
   memmove(&s->stop[i - 1], &s->stop[i], (s->stops - (i - 1)) * sizeof(*s->stop));
@@ -344,7 +345,7 @@ static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
 
   to_event_transition(ev, &tr);
   if (tr.from == tr.to)
-    return TB_OK; /* a status, or a steal of a proc idle since its thread gave it up */
+    return TB_OK; /* a status, or a steal of a P that is idle since its thread released it */
   if (tr.to != TO_PROC_RUNNING)
     return tr.from == TO_PROC_RUNNING ? proc_stopped(a, ev->time) : TB_OK;
   state(a)->running++;
