@@ -314,7 +314,7 @@ static void enter(struct ta_forward *f, uint64_t gen) {
   f->gen_last = f->gen;
 }
 
-static void put(struct ta_forward *f, const unsigned char *bytes, size_t n) {
+static void put_bytes(struct ta_forward *f, const unsigned char *bytes, size_t n) {
   if (ta_spool_put(&f->spool, f->gen, bytes, n)) ta_client_wake(&f->client);
 }
 
@@ -346,7 +346,7 @@ static void put_raw(struct ta_forward *f, const unsigned char *bytes, size_t n) 
   for (size_t here; n > 0; bytes += here, n -= here) {
     here = n < RAW_BYTES_MAX ? n : RAW_BYTES_MAX;
     if (f->gen == 0) enter(f, f->gen_last + 1);
-    put(f, bytes, here);
+    put_bytes(f, bytes, here);
   }
 }
 
@@ -360,11 +360,11 @@ static void put_item(struct ta_forward *f, const struct tw_item *item) {
     break;
   case TW_ITEM_BATCH:
     enter(f, item->batch.gen);
-    put(f, item->bytes, item->len);
+    put_bytes(f, item->bytes, item->len);
     break;
   case TW_ITEM_END_MARK:
     if (f->gen == 0) enter(f, f->gen_last + 1);
-    put(f, item->bytes, item->len);
+    put_bytes(f, item->bytes, item->len);
     leave(f);
     break;
   case TW_ITEM_RAW: put_raw(f, item->bytes, item->len); break;
@@ -434,7 +434,7 @@ void ta_forward_put_batch(ta_forward *f, uint64_t gen, const void *bytes, size_t
   KEEP_CHECKS(f);
   ta_client_take_snap(&f->client);
   enter(f, gen);
-  put(f, bytes, n);
+  put_bytes(f, bytes, n);
   if (ta__forward_is_mistaken(f)) turn_off(f);
 }
 

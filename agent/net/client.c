@@ -478,7 +478,7 @@ static void say_losses(struct ta_client *c) {
   ta_report_log(&c->report, LOG_WARNING, line);
 }
 
-static void run(struct ta_client *c) {
+static void run_client(struct ta_client *c) {
   tb_check_keep(&c->keeper);
   c->trim_ns = ta_mono_ns() + TRIM_MS * MS;
   if (c->disk != NULL) ta_spool_writer_begin(c->disk, c->report.status.stream, c->started_wall_ns);
@@ -502,7 +502,7 @@ static void run(struct ta_client *c) {
 
 void ta_client_run(struct ta_client *c) {
   ta_process_work_begin();
-  run(c);
+  run_client(c);
   ta_process_work_end();
 }
 

@@ -299,8 +299,8 @@ static bool is_revoked(SSL *ssl, X509 *cert) {
   return false;
 }
 
-static tb_rc take(SSL_CTX *ctx, BIO *bio, int which, const struct ta_tls_files *files,
-                  struct tb_diag *diag) {
+static tb_rc take_files(SSL_CTX *ctx, BIO *bio, int which, const struct ta_tls_files *files,
+                        struct tb_diag *diag) {
   switch (which) {
   case TA_PEM_CA: return take_ca(ctx, bio) ? TB_OK : wrong(diag, which, files);
   case TA_PEM_CERT: return take_cert(ctx, bio) ? TB_OK : wrong(diag, which, files);
@@ -314,7 +314,7 @@ static tb_rc take_all(SSL_CTX *ctx, const struct ta_tls_files *files, const stru
   for (int i = 0; i < TA_PEMS; i++) {
     if (pems->bytes[i] == NULL) continue;
     BIO *bio = BIO_new_mem_buf(pems->bytes[i], (int)pems->n[i]);
-    tb_rc rc = bio == NULL ? TB_NOMEM : take(ctx, bio, i, files, diag);
+    tb_rc rc = bio == NULL ? TB_NOMEM : take_files(ctx, bio, i, files, diag);
     BIO_free(bio);
     if (rc != TB_OK) return rc;
   }

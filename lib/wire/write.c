@@ -41,7 +41,7 @@ bool tw_write_is_empty(const struct tw_write *w) {
   return w->pos == w->data;
 }
 
-static void put(struct tw_write *w, uint64_t value) {
+static void put_number(struct tw_write *w, uint64_t value) {
   w->pos += tw_varint_write(w->pos, value);
 }
 
@@ -58,9 +58,9 @@ tb_rc tw_write_event(struct tw_write *w, uint8_t type, uint64_t time, const uint
   if (time < w->time) return TB_BROKEN;
   if (!fits(w, spec->nargs + 1u, 0)) return TB_AGAIN;
   *w->pos++ = type;
-  put(w, time - w->time);
+  put_number(w, time - w->time);
   w->time = time;
-  for (unsigned i = 0; i < spec->nargs; i++) put(w, args[i]);
+  for (unsigned i = 0; i < spec->nargs; i++) put_number(w, args[i]);
   return TB_OK;
 }
 
@@ -83,8 +83,8 @@ static tb_rc begin_entry(struct tw_write *w, enum tw_batch_kind table, uint8_t e
 tb_rc tw_write_string(struct tw_write *w, uint64_t id, const void *bytes, size_t len) {
   if (len > TW_STRING_BYTES_MAX) return TB_BROKEN;
   TB_TRY(begin_entry(w, TW_BATCH_STRINGS, TW_EV_STRING, 2, len));
-  put(w, id);
-  put(w, len);
+  put_number(w, id);
+  put_number(w, len);
   if (len > 0) memcpy(w->pos, bytes, len);
   w->pos += len;
   return TB_OK;
@@ -94,24 +94,24 @@ tb_rc tw_write_stack(struct tw_write *w, uint64_t id, const struct tw_frame *fra
                      unsigned nframes) {
   if (nframes > TW_STACK_FRAMES_MAX) return TB_BROKEN;
   TB_TRY(begin_entry(w, TW_BATCH_STACKS, TW_EV_STACK, 2 + 4 * (size_t)nframes, 0));
-  put(w, id);
-  put(w, nframes);
+  put_number(w, id);
+  put_number(w, nframes);
   for (unsigned i = 0; i < nframes; i++) {
-    put(w, frames[i].pc);
-    put(w, frames[i].function);
-    put(w, frames[i].file);
-    put(w, frames[i].line);
+    put_number(w, frames[i].pc);
+    put_number(w, frames[i].function);
+    put_number(w, frames[i].file);
+    put_number(w, frames[i].line);
   }
   return TB_OK;
 }
 
 tb_rc tw_write_cpu_sample(struct tw_write *w, const struct tw_cpu_sample *sample) {
   TB_TRY(begin_entry(w, TW_BATCH_CPU_SAMPLES, TW_EV_CPU_SAMPLE, 5, 0));
-  put(w, sample->time);
-  put(w, (uint64_t)sample->m);
-  put(w, (uint64_t)sample->p);
-  put(w, sample->g < 0 ? 0 : (uint64_t)sample->g);
-  put(w, sample->stack);
+  put_number(w, sample->time);
+  put_number(w, (uint64_t)sample->m);
+  put_number(w, (uint64_t)sample->p);
+  put_number(w, sample->g < 0 ? 0 : (uint64_t)sample->g);
+  put_number(w, sample->stack);
   return TB_OK;
 }
 
@@ -122,13 +122,13 @@ tb_rc tw_write_sync(struct tw_write *w, const struct tw_clocks *clocks) {
   w->holds = TW_BATCH_SYNC;
   if (w->version >= 25) *w->pos++ = TW_EV_SYNC;
   *w->pos++ = TW_EV_FREQUENCY;
-  put(w, clocks->frequency);
+  put_number(w, clocks->frequency);
   if (w->version < 25) return TB_OK;
   *w->pos++ = TW_EV_CLOCK_SNAPSHOT;
-  put(w, clocks->time - w->time);
-  put(w, clocks->mono_ns);
-  put(w, clocks->wall_sec);
-  put(w, clocks->wall_nsec);
+  put_number(w, clocks->time - w->time);
+  put_number(w, clocks->mono_ns);
+  put_number(w, clocks->wall_sec);
+  put_number(w, clocks->wall_nsec);
   return TB_OK;
 }
 

@@ -39,7 +39,8 @@ static int init(const struct options *o, const char *dir) {
   return TK_DONE;
 }
 
-static int add(const struct options *o, enum tc_role role, const char *dir, const char *wanted) {
+static int add_certificate(const struct options *o, enum tc_role role, const char *dir,
+                           const char *wanted) {
   char name[TC_CERT_NAME_MAX + 1];
   struct tb_diag diag;
 
@@ -150,7 +151,7 @@ static int run_verb(const struct options *o, int argc, char **argv) {
   for (int role = 0; role < TC_ROLES; role++)
     if (strcmp(verb, tc_role_name(role)) == 0) {
       if (argc > 3) return tk_usage("certs", "unexpected argument '%s'", argv[3]);
-      return add(o, role, dir, argc == 3 ? argv[2] : "");
+      return add_certificate(o, role, dir, argc == 3 ? argv[2] : "");
     }
   return tk_usage("certs", "'%s' is not one of init, agent, reader, server, renew, revoke", verb);
 }

@@ -167,7 +167,7 @@ static int list(struct trigger_options *o, char **args, int n) {
   return ask(o, TP_ROUTE_TRIGGERS, "", NULL);
 }
 
-static int add(struct trigger_options *o, char **args, int n) {
+static int add_rule(struct trigger_options *o, char **args, int n) {
   Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
 
   if (n != 1) return tk_usage("trigger", "add: one RULE is required, in quotes");
@@ -238,7 +238,7 @@ static const struct word {
   const char *text;
   int (*act)(struct trigger_options *o, char **args, int n);
 } words[] = { { "list", list },
-              { "add", add },
+              { "add", add_rule },
               { "remove", remove_rule },
               { "history", history },
               { "test", test } };

@@ -18,7 +18,7 @@ static bool wants_help(int argc, char **argv) {
   return false;
 }
 
-static int run(int argc, char **argv) {
+static int run_verb(int argc, char **argv) {
   if (argc < 2) {
     tk_help_overview(stderr);
     return TK_USAGE;
@@ -57,5 +57,5 @@ int main(int argc, char **argv) {
   /* nng's threads may still end connections while the process exits. */
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
-  return end_output(run(argc, argv));
+  return end_output(run_verb(argc, argv));
 }

@@ -179,8 +179,9 @@ static void put_on(struct to_mutator *m, struct to_mutator_of *s, size_t p, unsi
   m->changed |= is_taken != was_taken;
 }
 
-/* Go's reader fails for a P that does not exist. */
-static tb_rc add(struct to_mutator *m, unsigned set, int64_t p, int32_t as_go, int32_t exact) {
+/* Counts on a P. Skips a P that does not exist, for which Go's reader fails. */
+static tb_rc add_on_proc(struct to_mutator *m, unsigned set, int64_t p, int32_t as_go,
+                         int32_t exact) {
   struct to_mutator_of *s = &m->set[set];
 
   if (p < 0 || p >= m->procs || p >= TO_MUTATOR_PROCS_MAX) return TB_OK;
@@ -261,7 +262,7 @@ static tb_rc begin_assist(struct to_mutator *m, const struct to_event *ev, int64
   uint64_t bits = bits_of(m, g);
   bool runs = g == ev->g && (bits & ASSISTS) == 0;
 
-  for (unsigned set = 0; set < m->sets; set++) TB_TRY(add(m, set, ev->p, 1, runs));
+  for (unsigned set = 0; set < m->sets; set++) TB_TRY(add_on_proc(m, set, ev->p, 1, runs));
   return set_bits(m, g, bits, (bits | ASSISTS | (runs ? HELPS : 0)) & ~(uint64_t)RESTS);
 }
 
@@ -279,13 +280,13 @@ static tb_rc end_assist(struct to_mutator *m, const struct to_event *ev) {
   uint64_t bits = bits_of(m, ev->g);
   int32_t exact = (bits & ASSISTS) != 0 ? -1 : 0;
 
-  for (unsigned set = 0; set < m->sets; set++) TB_TRY(add(m, set, ev->p, -1, exact));
+  for (unsigned set = 0; set < m->sets; set++) TB_TRY(add_on_proc(m, set, ev->p, -1, exact));
   return set_bits(m, ev->g, bits, bits & ~(uint64_t)(ASSISTS | HELPS));
 }
 
 static tb_rc sweep(struct to_mutator *m, const struct to_event *ev, int32_t by) {
   for (unsigned set = 0; set < m->sets; set++)
-    if (has_sweep(set)) TB_TRY(add(m, set, ev->p, by, by));
+    if (has_sweep(set)) TB_TRY(add_on_proc(m, set, ev->p, by, by));
   return TB_OK;
 }
 
@@ -312,7 +313,7 @@ static tb_rc take_label(struct to_mutator *m, const struct to_generation *gen,
 
   if (worker == 0) return TB_OK;
   for (unsigned set = 0; set < m->sets; set++)
-    if (was_worker(set, worker)) TB_TRY(add(m, set, ev->p, 1, !is_worker(set, bits)));
+    if (was_worker(set, worker)) TB_TRY(add_on_proc(m, set, ev->p, 1, !is_worker(set, bits)));
   return set_bits(m, ev->g, bits, (bits | worker) & ~(uint64_t)RESTS);
 }
 
@@ -323,7 +324,7 @@ static tb_rc start(struct to_mutator *m, const struct to_event *ev) {
 
   if (bits == 0) return TB_OK;
   for (unsigned set = 0; set < m->sets; set++)
-    if (assists || was_worker(set, bits)) TB_TRY(add(m, set, ev->p, 1, assists));
+    if (assists || was_worker(set, bits)) TB_TRY(add_on_proc(m, set, ev->p, 1, assists));
   return set_bits(m, g, bits, (bits | (assists ? HELPS : 0)) & ~(uint64_t)RESTS);
 }
 
@@ -342,7 +343,7 @@ static tb_rc stop(struct to_mutator *m, const struct to_event *ev) {
   if (bits == 0) return TB_OK;
   for (unsigned set = 0; set < m->sets; set++)
     if (assists || was_worker(set, bits))
-      TB_TRY(add(m, set, ev->p, -1, -assists - is_worker(set, bits)));
+      TB_TRY(add_on_proc(m, set, ev->p, -1, -assists - is_worker(set, bits)));
   if (ev->type == TW_EV_GO_DESTROY) return set_bits(m, ev->g, bits, 0);
   return set_bits(m, ev->g, bits, (bits & ~(WORKS | IDLES | HELPS)) | rests);
 }
@@ -360,8 +361,8 @@ static void stop_world(struct to_mutator *m, const struct to_generation *gen, ui
   m->changed = true;
 }
 
-static tb_rc take(struct to_mutator *m, const struct to_generation *gen,
-                  const struct to_event *ev) {
+static tb_rc take_event(struct to_mutator *m, const struct to_generation *gen,
+                        const struct to_event *ev) {
   switch (ev->type) {
   case TW_EV_PROCS_CHANGE: return set_procs(m, ev->args[0], ev->time);
   case TW_EV_STW_BEGIN: stop_world(m, gen, ev->args[0], 1); return TB_OK;
@@ -415,7 +416,7 @@ tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
   }
   /* Like Go, counts nothing before GOMAXPROCS is known. */
   if (m->procs == 0 && ev->type != TW_EV_PROCS_CHANGE) return TB_OK;
-  TB_TRY(take(m, gen, ev));
+  TB_TRY(take_event(m, gen, ev));
   return note(m, ev);
 }
 

@@ -37,8 +37,8 @@ static int compare_both(const void *x, const void *y) {
   return strcmp(one_of(a)->key, one_of(b)->key);
 }
 
-static size_t add(struct both *list, size_t n, const struct tk_diff_row *a,
-                  const struct tk_diff_row *b) {
+static size_t list_row(struct both *list, size_t n, const struct tk_diff_row *a,
+                       const struct tk_diff_row *b) {
   list[n] = (struct both){ a, b, total_of(a) + total_of(b) };
   return n + 1;
 }
@@ -49,12 +49,12 @@ static size_t collect(const struct tk_comparison *c, enum tk_diff_metric metric,
 
   for (size_t i = 0; i < c->a->rows; i++) {
     const struct tk_diff_row *row = c->a->row[i];
-    if (row->metric == metric) n = add(list, n, row, tk_samples_find(c->b, metric, row->key));
+    if (row->metric == metric) n = list_row(list, n, row, tk_samples_find(c->b, metric, row->key));
   }
   for (size_t i = 0; i < c->b->rows; i++) {
     const struct tk_diff_row *row = c->b->row[i];
     if (row->metric == metric && tk_samples_find(c->a, metric, row->key) == NULL)
-      n = add(list, n, NULL, row);
+      n = list_row(list, n, NULL, row);
   }
   if (n > 0) qsort(list, n, sizeof *list, compare_both);
   return n;

@@ -92,7 +92,7 @@ static const char *choose(const struct tk_feed *f, const Tracecollect__V1__Statu
   return of_network;
 }
 
-static tb_rc find(struct tk_feed *f, struct tk_client *client, struct tb_diag *diag) {
+static tb_rc ask_address(struct tk_feed *f, struct tk_client *client, struct tb_diag *diag) {
   const Tracecollect__V1__StatusReply *status;
 
   f->where = *tk_client_where(client);
@@ -113,7 +113,7 @@ static tb_rc find_feed(struct tk_feed *f, const struct tk_client_args *args, str
   struct tk_client *client;
 
   TB_TRY(tk_client_open(args, diag, &client));
-  tb_rc rc = find(f, client, diag);
+  tb_rc rc = ask_address(f, client, diag);
   tk_client_close(client);
   return rc;
 }
