@@ -198,7 +198,7 @@ static void fill_params(struct tk_table *t) {
     put_number(t, is_number && p->byself >= p->min && p->byself <= p->max, p->byself);
     put_number(t, is_number, p->min);
     put_number(t, is_number && p->max < INT64_MAX, p->max);
-    tk_table_add(t, "%s%s", p->about, p->is_needed ? " Needed." : "");
+    tk_table_add(t, "%s%s", p->about, p->is_needed ? " Required." : "");
   }
 }
 
