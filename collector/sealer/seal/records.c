@@ -151,7 +151,8 @@ static struct tc__loss loss_reported(const struct tc__stream *stream,
                            .reason = (uint32_t)reported->reason,
                            .seq = seq };
 
-  if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* only for the collector */
+  if (loss.reason ==
+      TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* only the collector may give this reason */
     loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
   return loss;
 }
