@@ -157,7 +157,7 @@ static void no_counter(void) {
 
   forbid_counter();
   nap_often();
-  in_thread(lock_often); /* what it makes has none, either */
+  in_thread(lock_often); /* threads that it creates inherit the prohibition */
   pid_t pid = fork();
   if (pid == 0) {
     nap_often();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that knows nothing of tracing and says what it holds of the heap when it ends: a line `ADDRESS BYTES` each.
+/* A program without any code for tracing. When it ends, it prints which objects of the heap it still holds, a line
+ * `ADDRESS BYTES` for each.
  *
- * Its threads make objects in every way there is and free each other's, forks, and ends a thread with objects in the
- * hands of a destructor. */
+ * Its threads allocate objects by every function there is, and free objects of other threads. It forks. Each thread leaves an
+ * object that a destructor frees at the thread's end. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>

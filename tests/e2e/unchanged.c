@@ -534,7 +534,7 @@ static void set_up(void) {
   MUST(mtx_init(&mtx, mtx_plain) == thrd_success && cnd_init(&cnd) == thrd_success);
 }
 
-/* Another process, or another thread, ends each of these waits once it sees this one sleep. */
+/* A forked process, or another thread, ends each of these waits once the waiting thread sleeps in the kernel. */
 
 static void after_it_sleeps(void (*end)(void *arg), void *arg) {
   ready = gettid();

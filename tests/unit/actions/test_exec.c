@@ -107,7 +107,7 @@ Test(exec, its_end_is_told_where_nobody_waits_for_children) {
   both_are_dead();
 }
 
-/* ---- one beside another ---- */
+/* ---- commands that run at the same time ---- */
 
 struct lasting {
   pthread_t thread;

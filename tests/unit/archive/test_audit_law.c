@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* produced = archived + expired + lost, of every stream that was closed; and with what is open in the collector or
- * still in the agent, of those that live. */
+/* For every closed stream: produced = archived + expired + lost. For a live stream the sum also includes what is open in the
+ * collector and what is still in the agent. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -406,7 +406,7 @@ Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
   tc_nng_close(rep);
 }
 
-/* An nng_close() that waits for ever, until the test lets it go on. */
+/* Replaces nng_close() by one that waits until the test lets it continue. */
 
 static atomic_bool close_waits;
 static sem_t goes_on, has_closed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists what was emitted, event by event in order: a line for each with its name, followed by every stack of the event,
- * from the innermost function on, as " < FUNCTION FILE:LINE"; files without their folders. An experiment's event has
- * all other arguments, too, as " LABEL=WHAT". */
+/* Lists the emitted events in order, one a line. A line is the event's name, then the frames of each of its stacks, innermost
+ * first, as " < FUNCTION FILE:LINE". FILE has no folder. The line of an experiment's event also has all other arguments, as
+ * " LABEL=WHAT". */
 #ifndef TT_UNIT_EMIT_EMIT_TOLD_H
 #define TT_UNIT_EMIT_EMIT_TOLD_H
 

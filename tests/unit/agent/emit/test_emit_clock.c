@@ -76,8 +76,8 @@ Test(emit_clock, learns_the_rate_in_its_first_generation_and_goes_on_at_the_same
 }
 
 Test(emit_clock, a_tick_is_eight_nanoseconds_at_any_rate) {
-  static const uint64_t years_ns[] = { 0,
-                                       UINT64_C(315576000) * 1000000000 }; /* the machine is up */
+  /* How long the machine was up before. */
+  static const uint64_t years_ns[] = { 0, UINT64_C(315576000) * 1000000000 };
 
   for (unsigned i = 0; i < RATES; i++) {
     for (unsigned y = 0; y < 2; y++) {

@@ -614,7 +614,7 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
   end();
 }
 
-/* The stream's time is what its program says. */
+/* The program controls the stream's clock, and may set it to any time. */
 Test(feed_source, a_clock_that_jumps_makes_alerts_and_no_firings) {
   static const char *const sets[] = { "alert.stw=1ms", "alert.syscall_blocked=5ms",
                                       "alert.every=1h", NULL };
@@ -665,7 +665,7 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_fire_and_nothing_i
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
   cr_assert_eq(passed.n, 1);
-  /* The feed counts what it has sent a moment after it was heard. */
+  /* A subscriber may receive a message a moment before the feed counts it. */
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total) >= 1);
   cr_assert_eq(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total), 1);
   end();

@@ -136,7 +136,7 @@ Test(feed, a_reader_that_does_not_come_loses_messages_and_sees_how_many) {
 
   tt_ear_open(&ear, NULL);
   for (uint64_t i = 1; i <= MESSAGES; i++) {
-    publish_sized(ear.feed, 0, &origin, i, EACH); /* a generation each: none is joined */
+    publish_sized(ear.feed, 0, &origin, i, EACH); /* other generations: none are joined */
     while (atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) + 250 < i) usleep(100);
   }
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) >= MESSAGES);

@@ -243,7 +243,7 @@ Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
   cr_expect_eq(tc_leases_metrics(leases)->leases, 1);
   cr_expect_eq(tc_leases_metrics(leases)->revoked_ended_total, 1);
 
-  /* A reader whose request was sent before, and is handled only now. */
+  /* A reader whose request was sent before the revocation, and is handled only now. */
   struct reader late = { 0 };
   late.ask.reader = chain_of(dir, "reader");
   ask(&late, TC_LEASE_OPEN);

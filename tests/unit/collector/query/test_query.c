@@ -39,7 +39,7 @@ static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, ui
                                                   char *place) {
   Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__ListReply *reply;
-  struct tb_diag why; /* of this thread */
+  struct tb_diag why; /* each thread needs its own */
   tb_rc rc = TB_BUSY;
 
   ask.limit = limit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation lies open, and a checkpoint in the log tells of it: what its part, the log and quarantine may be found like by the
- * next start. */
+/* Starts after a crash with an open generation, of which the log has a checkpoint: the next start may find the generation's
+ * file, the log and quarantine in different states. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -251,8 +251,8 @@ Test(store_put_down, a_part_that_was_given_up_and_is_gone_is_lost_once) {
   expect_nine_lost(&w);
 }
 
-/* A meta that has its name, and no trace yet when the store is killed, is no segment: what lies open would find its
- * place taken (sim_seeds, 61034). */
+/* The store is killed after a meta got its final name and before its trace did. That is not a segment: if it counted as one,
+ * the open generation would find its place taken (sim_seeds, 61034). */
 Test(store_put_down, what_is_half_published_does_not_expire) {
   struct tt_writer w = put_down();
 

@@ -164,7 +164,7 @@ Test(an_sched, the_longest_waits_are_those_of_the_window) {
   tt_analyses_close(&t);
 }
 
-/* No wait is longer than the first ones, and there are more than are kept. */
+/* Waits get shorter and shorter, and there are more of them than the list keeps. */
 Test(an_sched, the_longest_waits_are_known_where_waits_get_ever_shorter) {
   enum { SECONDS = 1000 };
   struct tt_analyses t;

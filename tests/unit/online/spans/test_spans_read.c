@@ -35,7 +35,7 @@ static tb_rc feed(void *self, const struct to_generation *gen, const struct to_e
   return to_spans_events(spans, gen, events, n);
 }
 
-/* A whole trace through a reader that gives its events to the sink. */
+/* Reads a whole trace; the reader passes its events to the sink. */
 static void read_trace(struct to_event_sink sink, const unsigned char *bytes, size_t n,
                        const char *name) {
   struct tb_diag diag = { 0 };
