@@ -54,7 +54,7 @@ Test(emit_ends, neither_stop_nor_status_waits_for_a_sync_without_end) {
   cr_assert_eq(ta_emit_start(&where, NULL), TA_OK);
   ta_heap_alloc(1);
   cr_assert_eq(pthread_create(&waiter, NULL, sync_for_ever, &answer), 0);
-  TT_WAIT_UNTIL(generations() > 0); /* now it waits for the acks */
+  TT_WAIT_UNTIL(generations() > 0); /* now the stop waits for acks */
   cr_assert_eq(ta_emit_stop(100), TA_E_TIMEOUT);
   cr_assert_eq(pthread_join(waiter, NULL), 0);
   cr_assert_lt(answer, TA_OK);
