@@ -316,7 +316,7 @@ static uint64_t wait_for_nothing_ns(void) {
 }
 
 Test(reports, no_reader_waits_for_what_is_not_made) {
-  uint64_t quickest = UINT64_MAX; /* in the others the machine may have stood still */
+  uint64_t quickest = UINT64_MAX; /* a busy machine may have slowed the other tries */
 
   for (int i = 0; i < 10 && quickest >= WAIT_NS; i++) {
     uint64_t took = wait_for_nothing_ns();

@@ -100,7 +100,7 @@ static uint64_t stop_in_the_middle(struct tt_writer *w, uint64_t first) {
 
 Test(store_flood, a_stop_ends_at_its_deadline_and_the_next_start_goes_on) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
-  uint64_t quickest = UINT64_MAX; /* in the others the machine may have stood still */
+  uint64_t quickest = UINT64_MAX; /* a busy machine may have slowed the other tries */
 
   tt_header(&w);
   for (unsigned tries = 0; tries < 10 && quickest >= S / 5 + S; tries++) {
