@@ -46,7 +46,7 @@ static void snap(struct scene *sc, uint64_t last_ns, uint64_t id) {
   cr_assert_eq(ta_spool_snap(&sc->spool, last_ns, id, &wake), TB_OK);
 }
 
-/* Sends and acks all records. "1:3" in the result is generation 1, whole, with three batches; "x2" means that generation 2 was
+/* Sends and acks all records. "1:3" in `out` is generation 1, whole, with three batches; "x2" means that generation 2 was
  * lost. */
 static void drain(struct scene *sc, char *out, size_t room) {
   unsigned char *bytes = NULL;
