@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile trace being written: batches of one thread after the other, cut by the test. */
+/* Writes a hostile trace: batches of one thread after the other, which the test ends. */
 #ifndef TT_UNIT_TRACE_BOMB_H
 #define TT_UNIT_TRACE_BOMB_H
 
