@@ -197,7 +197,7 @@ func TestASpoolLosesNothingUnsaid(t *testing.T) {
 				if err := s.resume(s.ackedSeq + uint64(chance.Int63n(int64(k.seq-s.ackedSeq)+1))); err != nil {
 					t.Fatal(err)
 				}
-			case n == 19 && seed%2 == 0 && s.ackedSeq > 0 && chance.Intn(20) == 0: // another one, to a collector that forgot all
+			case n == 19 && seed%2 == 0 && s.ackedSeq > 0 && chance.Intn(20) == 0: // another one: the collector forgot all
 				if err := s.resume(s.ackedSeq - 1); !errors.Is(err, errForgot) {
 					t.Fatalf("resume: %v", err)
 				}

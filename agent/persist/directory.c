@@ -349,8 +349,8 @@ void ta_spool_dir_remove(struct ta_spool_dir *s) {
     unlinkat(s->dir, state_name, 0);
     unlinkat(s->root, s->name, AT_REMOVEDIR);
   } else if (s->dir >= 0 && ftruncate(atomic_load(&s->lock_fd), 0) != 0) {
-    unlinkat(s->dir, state_name,
-             0); /* files that stay for ever are better than files that are sent twice */
+    /* Files that stay for ever are better than files that are sent twice. */
+    unlinkat(s->dir, state_name, 0);
   }
   ta_spool_dir_leave(s);
 }

@@ -301,8 +301,7 @@ tb_rc ta_spool_inherit_run(struct ta_spool *s, const struct ta_run_image *image)
   s->records++;
   ta_count_add(&s->counters.lost, image->all);
   ta_count_add(&s->counters.produced, image->all);
-  ta_count_sub(&s->counters.produced,
-               image->sealed); /* batches that were sent are counted as frames */
+  ta_count_sub(&s->counters.produced, image->sealed); /* sent batches are counted as frames */
   return TB_OK;
 }
 

@@ -149,8 +149,7 @@ static void old_cond(void) {}
 /* No counter. */
 
 static void forbid_counter(void) {
-  if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0)
-    MUST(errno == EINVAL); /* not possible on this processor */
+  if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0) MUST(errno == EINVAL); /* not on this processor */
 }
 
 static void no_counter(void) {

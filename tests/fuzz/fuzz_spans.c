@@ -52,8 +52,7 @@ struct checker {
   struct tb_map lives;      /* life by birth */
   struct stated stated[STATED_MAX];
   size_t next_stated, n_stated, closing;
-  size_t ended[TO_SPAN_KINDS],
-      came[TO_SPAN_KINDS]; /* by kind: ends seen in events; spans received */
+  size_t ended[TO_SPAN_KINDS], came[TO_SPAN_KINDS]; /* ends in events, and spans, of each kind */
   uint64_t births, hash_all, hash_few, goroutines;
   uint64_t spans, sum; /* spans that are open or were cut, which have no order */
   size_t stacks_max;

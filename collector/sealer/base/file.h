@@ -57,15 +57,14 @@ struct tc__file {
     struct tc_open_kept to_keep; /* the next value of `kept`, after the commit */
     uint64_t pass;               /* the last pass that looked at this file */
   } shown;
-  uint64_t
-      border_lsn; /* records after the whole generations' are after this in the log; 0: unknown */
-  uint64_t noted_lsn; /* border_lsn at the last checkpoint of the generations; 0: none yet */
-  bool checkpointed;  /* the log relies on the file */
-  bool is_dirty;      /* has bytes that are not written to the disk yet */
-  bool new_run;       /* a hole, or nothing, is before the first generation */
-  bool broken;        /* one of the generations is broken: append no more */
-  bool offered;       /* the last generation was sent to analysis */
-  enum tc__end end;   /* of the stream, if the file is the last */
+  uint64_t border_lsn; /* records after the whole generations have a higher LSN; 0: unknown */
+  uint64_t noted_lsn;  /* border_lsn at the last checkpoint of the generations; 0: none yet */
+  bool checkpointed;   /* the log relies on the file */
+  bool is_dirty;       /* has bytes that are not written to the disk yet */
+  bool new_run;        /* a hole, or nothing, is before the first generation */
+  bool broken;         /* one of the generations is broken: append no more */
+  bool offered;        /* the last generation was sent to analysis */
+  enum tc__end end;    /* of the stream, if the file is the last */
   uint64_t produced_batches, produced_bytes; /* set with an end */
   uint64_t settle_seq, abandoned_gen;        /* the stream's values after this file is published */
   char day[TC_DAY_BYTES];

@@ -151,8 +151,7 @@ static struct tc__loss loss_reported(const struct tc__stream *stream,
                            .reason = (uint32_t)reported->reason,
                            .seq = seq };
 
-  if (loss.reason ==
-      TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* only the collector may give this reason */
+  if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* only for the collector */
     loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
   return loss;
 }

@@ -200,8 +200,7 @@ Test(verify_law, counters_wait_for_the_records_they_tell_of) {
 
   tt_barrier(&tt);
   tt_heartbeat(&w, BATCHES + 3, w.seq + 2, BATCHES + 2);
-  tt_heartbeat(&w, BATCHES + 9, w.seq + 8,
-               BATCHES + 8); /* the store waits for the records of the first one */
+  tt_heartbeat(&w, BATCHES + 9, w.seq + 8, BATCHES + 8); /* the first still waits for records */
   tt_barrier(&tt);
   cr_assert_eq(verify(false).live.streams, 0);
   tt_fill(batch, sizeof batch, 6, 0);
