@@ -44,7 +44,8 @@ static void use_revocations(struct tc_pipeline *p, STACK_OF(X509_CRL) * lists) {
   recheck_peers(p);
 }
 
-/* Only stores the path, because others need a reference; the file is read once the folder of certificates exists. */
+/* Makes the object with the path of the file, because other stages need a reference to it. The file is read later, when the
+ * folder of certificates exists. */
 tb_rc tc__pipeline_name_revocations(struct tc_pipeline *p, struct tb_diag *diag) {
   const char *certs = p->config->top_certs, *named = p->config->tls_crl;
   bool given = *named != '\0';
@@ -154,7 +155,8 @@ static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
 
-/* The check of the configuration has read the file. What can still fail is a name that an added rule has, too. */
+/* The check of the configuration has read the file already. The reload can still fail if an added rule has the name of a rule
+ * in the file. */
 static void reload_triggers(struct tc_pipeline *p) {
   struct tb_diag diag;
 

@@ -18,8 +18,8 @@
  *           a signal            all acked (40)           all closed (50)                all analysed (60)             (70)
  *   RUNNING ────────> DRAINING ────────────────> ABORTING ───────────────> UNDERSTANDING ─────────────────> QUIETING ────> ENDED
  *
- * DRAINING sends GOAWAY to agents; ABORTING closes the remaining connections; UNDERSTANDING waits for the analyses;
- * QUIETING stops them. Then the stages end, of those that write the store last. */
+ * DRAINING sends GOAWAY to agents; ABORTING closes the remaining connections; UNDERSTANDING waits for the analyses; QUIETING
+ * stops them. Then the stages end, in the order of end_stages(). */
 enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
 
 struct tc_pipeline {
@@ -76,7 +76,7 @@ TB_MUST tb_rc tc__pipeline_agent_context(struct tc_pipeline *p, struct tb_diag *
                                          SSL_CTX **out);
 TB_MUST tb_rc tc__pipeline_reader_context(struct tc_pipeline *p, struct tb_diag *diag,
                                           SSL_CTX **out);
-void tc__pipeline_order_context(struct tc_pipeline *p, SSL_CTX *ctx); /* to all loops */
+void tc__pipeline_order_context(struct tc_pipeline *p, SSL_CTX *ctx); /* sends ctx to all loops */
 void tc__pipeline_watch_certificates(struct tc_pipeline *p);          /* call once a second */
 void tc__pipeline_note_config(const struct tc_pipeline *p); /* logs likely mistakes in it */
 void tc__pipeline_warn_of_expiry(struct tc_pipeline *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes protobuf fields straight to memory, for messages of which there are hundreds of thousands a
- * second. Numbers that are zero are left out, as proto3 does. The caller reserves the room: a number
- * takes at most TP_FIELD_BYTES, bytes take that and their length. */
+/* Writes protobuf fields straight to memory, for messages of which there are hundreds of thousands a second. Numbers that are
+ * zero are left out, as proto3 does. The caller reserves the room: a number takes at most TP_FIELD_BYTES; a bytes field takes
+ * at most TP_FIELD_BYTES and its length. */
 #ifndef TP_PUT_H
 #define TP_PUT_H
 

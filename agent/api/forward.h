@@ -36,7 +36,7 @@ struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *co
  * trace's header once, then batches and end marks by generation. The spool counts data for which it has no room. */
 void ta_forward_put_header(ta_forward *f, const void *bytes, size_t n);
 void ta_forward_put_batch(ta_forward *f, uint64_t gen, const void *bytes, size_t n);
-/* Drops all batches of generation gen, the one being written or the next, until it ends. reason: LossReason. */
+/* Drops all batches of generation gen (the one being written, or the next) until gen ends. reason: LossReason. */
 void ta_forward_lose_generation(ta_forward *f, uint64_t gen, int reason);
 void ta_forward_end_generation(ta_forward *f); /* the generation is complete */
 /* Sets a function that asks the writer to end the generation soon; snaps call it on any thread. Before the first byte. */

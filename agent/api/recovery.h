@@ -7,7 +7,7 @@
  * into half of the directory's bytes are deleted unsent. A stream that the collector refuses stays, for a process with
  * another certificate.
  *
- * Memory    while a stream is sent, as much as its spool held of it.
+ * Memory    while a stream is sent, as much as its former spool used for it.
  * Threads   one of its own, from start() until all is sent; the other calls from any.
  */
 #ifndef TA_API_RECOVERY_H

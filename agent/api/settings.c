@@ -149,7 +149,7 @@ int ta__forward_take_record(const struct ta_forward_config *config, bool use_env
   return TA_OK;
 }
 
-/* Our own tools may use up their resources; a guest in another program may not. */
+/* Not checked for our own tools, which may use up their resources. An agent inside another program may not. */
 int ta__forward_check_limits(uint64_t spool_bytes, bool is_guest) {
   struct tb_diag diag;
 

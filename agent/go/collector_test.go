@@ -46,9 +46,9 @@ type collector struct {
 	listener net.Listener
 	mu       sync.Mutex
 	trace    bytes.Buffer
-	seqs     map[string]uint64 // by stream: the last record
+	seqs     map[string]uint64 // by stream: number of the last record
 	closed   int               // streams
-	hold     uint64            // not 0: nothing is acked, for this reason
+	hold     uint64            // not 0: the reason why nothing is acked
 	beat     uint64            // ms between heartbeats
 	fault    error
 }
@@ -80,7 +80,7 @@ func listen(t *testing.T, certs string) *collector {
 			if err != nil {
 				return
 			}
-			go c.hear(conn) // a stream need not have ended before the next one's agent calls
+			go c.hear(conn) // the next stream's agent may connect before a stream has ended
 		}
 	}()
 	return c
@@ -168,7 +168,7 @@ func (c *peer) take(kind byte, seq uint64, payload []byte) error {
 	return say(c.conn, ack, 1, seq, 2, c.received+window)
 }
 
-// streamOf is the field 4 of a HELLO, behind numbers.
+// streamOf returns field 4 of a HELLO; the fields before it are numbers.
 func streamOf(message []byte) string {
 	for len(message) > 0 {
 		tag, n := binary.Uvarint(message)
@@ -197,8 +197,8 @@ func say(conn net.Conn, kind byte, fields ...uint64) error {
 	return err
 }
 
-// certificates writes a CA, a server's and an agent's certificate into a folder of the test; expired names those that
-// have ended.
+// certificates writes the certificates of a CA, a server and an agent to a folder of the test. expired: the names of those
+// that are expired.
 func certificates(t *testing.T, expired ...string) string {
 	t.Helper()
 	folder := t.TempDir()

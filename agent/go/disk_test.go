@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// seeds are the numbers from 1 to last that stand for so many lives by chance: every third one, all with TC_FULL=1 (`make soak`).
+// seeds returns the seeds of random lives, from 1 to last: every third one, or all with TC_FULL=1 (`make soak`).
 func seeds(last int64) (chosen []int64) {
 	step := int64(3)
 	if os.Getenv("TC_FULL") != "" {
@@ -28,7 +28,7 @@ func seeds(last int64) (chosen []int64) {
 	return chosen
 }
 
-// life is a program with a spool on disk, by hand: the test is the writer, the sender and the collector, and ends it.
+// life is a program with a spool on disk. The test acts as its writer, its sender and the collector, and ends the program.
 type life struct {
 	t      *testing.T
 	dir    string
@@ -39,7 +39,7 @@ type life struct {
 	gen    uint64
 	chance *rand.Rand
 	batch  []byte
-	isFast bool // it writes more than is sent
+	isFast bool // the program writes more than is sent
 	logged []string
 }
 
@@ -73,7 +73,7 @@ func (l *life) flush() {
 	l.disk.flush(flushAll)
 }
 
-// send is what the sender does.
+// send flushes, grants and sends, as the sender does.
 func (l *life) send(bytes int) {
 	l.disk.flush(flushAll)
 	g, _ := l.spool.grant(uint64(bytes))
@@ -91,7 +91,7 @@ func (l *life) arrive() {
 	l.way = nil
 }
 
-// sendAll sends and acknowledges what may go, so many times.
+// sendAll sends and acknowledges all that may be sent, `rounds` times.
 func (l *life) sendAll(rounds int) {
 	l.t.Helper()
 	for ; rounds > 0; rounds-- {
@@ -104,7 +104,7 @@ func (l *life) sendAll(rounds int) {
 	}
 }
 
-// step is one thing that happens in a program's life.
+// step takes one random step in a program's life.
 func (l *life) step() {
 	l.t.Helper()
 	switch l.chance.Intn(8) {
@@ -117,7 +117,7 @@ func (l *life) step() {
 			return
 		}
 		l.send(l.chance.Intn(400000))
-		if len(l.way) > 0 && l.chance.Intn(2) == 0 { // some of it, before the connection breaks
+		if len(l.way) > 0 && l.chance.Intn(2) == 0 { // some of it arrives before the connection breaks
 			l.there.takeSome(l.way[0], l.chance.Intn(8))
 			l.resume()
 		}
@@ -143,13 +143,13 @@ func (l *life) resume() {
 
 func (l *life) name() string { return hex.EncodeToString(l.disk.state.stream[:]) }
 
-// die ends the process: its locks go with it, the files stay as they are.
+// die ends the process: its locks are released, and the files stay as they are.
 func (l *life) die() {
 	l.disk.dir.leave()
 	l.spool, l.way = nil, nil
 }
 
-// inherit takes over: the spool is what was left.
+// inherit takes the files over, as a successor does: the spool is loaded from them.
 func (l *life) inherit() (*recovery, error) {
 	l.t.Helper()
 	r := newRecovery(settings{spoolDir: l.dir, service: "shop"}, nil)
@@ -164,15 +164,15 @@ func (l *life) inherit() (*recovery, error) {
 	return r, err
 }
 
-// deliver sends and acknowledges all there is.
+// deliver sends and acknowledges all records.
 func (l *life) deliver() {
 	l.t.Helper()
 	l.resume()
 	drain(l.t, l.spool, l.there)
 }
 
-// Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record once and as
-// it was, and the books close.
+// Whatever the program did, and whenever it died: the collector gets each record that was on disk once and unchanged, and the
+// counts add up.
 func TestAProgramWithASpoolOnDiskDiesAtAnyMoment(t *testing.T) {
 	var lost, abandoned uint64
 	tried := seeds(150)
@@ -193,14 +193,14 @@ func TestAProgramWithASpoolOnDiskDiesAtAnyMoment(t *testing.T) {
 		}
 		had := l.produced()
 		if !isFinished {
-			l.put(l.chance.Intn(3)) // of this nothing is known
+			l.put(l.chance.Intn(3)) // these are not on disk
 		}
 		l.die()
 		r, err := l.inherit()
 		if err != nil || l.produced() != had {
 			t.Fatalf("seed %d: %d of %d batches: %v", seed, l.produced(), had, err)
 		}
-		for heirs := l.chance.Intn(3); heirs > 0; heirs-- { // one that dies when some of it has arrived
+		for heirs := l.chance.Intn(3); heirs > 0; heirs-- { // a successor that dies after some records have arrived
 			l.resume()
 			g, _ := l.spool.grant(uint64(l.chance.Intn(1 << 20)))
 			l.there.takeSome(g, l.chance.Intn(20))
@@ -225,7 +225,7 @@ func TestAProgramWithASpoolOnDiskDiesAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A disk that is full at times: what it had once arrives, from the program or from its successor.
+// A disk that is full at times: a record that was once on it arrives, from the program or from its successor.
 func TestRecordsOnADiskThatIsFullAtTimesAreKept(t *testing.T) {
 	full, went, tried := 0, 0, seeds(100)
 	for _, seed := range tried {
@@ -245,7 +245,7 @@ func TestRecordsOnADiskThatIsFullAtTimesAreKept(t *testing.T) {
 				vouched = l.produced()
 			}
 		}
-		lost := l.spool.count().lost.batches // a loss that was not reported dies with the program
+		lost := l.spool.count().lost.batches // a loss that was not reported is forgotten with the program
 		l.die()
 		if _, err := os.Stat(filepath.Join(l.dir, l.name())); err != nil {
 			went++
@@ -270,7 +270,7 @@ func TestRecordsOnADiskThatIsFullAtTimesAreKept(t *testing.T) {
 	}
 }
 
-// No bit of the files can change what is sent: it ends where they are damaged.
+// No flipped bit can change what is sent: sending ends where the files are damaged.
 func TestDamagedFilesAreSentUpToThere(t *testing.T) {
 	noticed, flips := 0, seeds(400)
 	for _, seed := range flips {
@@ -314,7 +314,7 @@ func TestDamagedFilesAreSentUpToThere(t *testing.T) {
 	}
 }
 
-// A disk that fails for a while, or no descriptors: no reason to take the files away.
+// A disk that fails for a while, or a lack of descriptors, is no reason to delete the files.
 func TestFilesThatCannotBeReadNowAreKept(t *testing.T) {
 	for _, name := range []string{runName(1), runName(2), runName(3), stateName} {
 		l := newLife(t, 1, 64<<20)
@@ -326,7 +326,7 @@ func TestFilesThatCannotBeReadNowAreKept(t *testing.T) {
 		had := l.produced()
 		l.die()
 		path := filepath.Join(l.dir, l.name(), name)
-		if err := errors.Join(os.Rename(path, path+".away"), os.Mkdir(path, 0o700)); err != nil { // a folder opens, and cannot be read
+		if err := errors.Join(os.Rename(path, path+".away"), os.Mkdir(path, 0o700)); err != nil { // opens, but cannot be read
 			t.Fatal(err)
 		}
 		lines, begun := make(chan line, 10), make(chan struct{})
@@ -349,8 +349,8 @@ func TestFilesThatCannotBeReadNowAreKept(t *testing.T) {
 	}
 }
 
-// The files' limit is less than the spool's, and is passed by a little: what a block takes beside the frames. A LOSS takes no
-// room, so it never waits for any; else nothing would be sent again.
+// The limit of the files is less than the spool's, and a little more is used: what a block needs beside its frames. A LOSS
+// needs no room, so it never waits for room. Else nothing more could be sent.
 func TestALossIsWrittenWhereTheFilesAreFull(t *testing.T) {
 	for extra := uint64(0); extra <= 3000; extra += 500 {
 		l := newLife(t, 1, 16*61440+4096+58500+extra)
@@ -362,7 +362,7 @@ func TestALossIsWrittenWhereTheFilesAreFull(t *testing.T) {
 			l.spool.put(l.gen, l.batch[:60000-headBytes])
 			l.spool.end()
 			l.gen++
-			l.spool.settled() // a wait looks, and frees what is acknowledged in front
+			l.spool.settled() // a wait checks this, and frees the acknowledged records at the front
 			l.flush()
 		}
 		l.sendAll(30)
@@ -373,7 +373,8 @@ func TestALossIsWrittenWhereTheFilesAreFull(t *testing.T) {
 	}
 }
 
-// The successor's connection breaks when more has arrived than the program had sent: that is the successor's own.
+// The successor's connection breaks after more records have arrived than the program had sent. The successor must know that
+// it has sent these itself.
 func TestAnHeirWhoseConnectionBreaksGoesOn(t *testing.T) {
 	l := newLife(t, 1, 64<<20)
 	l.put(12)
@@ -392,8 +393,8 @@ func TestAnHeirWhoseConnectionBreaksGoesOn(t *testing.T) {
 	}
 }
 
-// The process went on without its files, which it could not even delete; or a file is damaged, and the collector has what
-// was in it. There is nothing to send.
+// Either the process continued without its files, and could not even delete them, or a file is damaged but the collector has
+// its records. In both cases there is nothing to send.
 func TestFilesOfWhichTheCollectorHasMoreAreNotSent(t *testing.T) {
 	for _, isDamaged := range []bool{false, true} {
 		l := newLife(t, 1, 64<<20)
@@ -424,7 +425,7 @@ func TestFilesOfWhichTheCollectorHasMoreAreNotSent(t *testing.T) {
 	}
 }
 
-// Names like those of streams that are none of ours: a file, a link to a folder, a folder with something in it.
+// Names as streams have them, but not made by the agent: a file, a link to a folder, a folder that is not empty.
 func TestOnlyEmptyFoldersAreTakenAway(t *testing.T) {
 	root := t.TempDir()
 	name := func(digit string) string { return filepath.Join(root, strings.Repeat(digit, 32)) }
@@ -481,7 +482,7 @@ func TestASpoolDirThatCannotBe(t *testing.T) {
 	}
 }
 
-// A disk that is slower than the trace: a flush ends, though the files never have all.
+// A disk that is slower than the trace: a flush ends, although the files never have all records.
 func TestAFlushEndsWhereTheWriterIsFaster(t *testing.T) {
 	l := newLife(t, 1, 64<<20)
 	for l.spool.count().spooled.bytes < 2*flushGrant {
@@ -510,7 +511,7 @@ func TestAFlushEndsWhereTheWriterIsFaster(t *testing.T) {
 			l.disk.flush(flushGrant)
 		}
 	}()
-	<-flushed // while the writer goes on
+	<-flushed // while the writer continues
 	isEnough.Store(true)
 	<-ended
 	l.disk.end()
@@ -521,7 +522,7 @@ func TestAFlushEndsWhereTheWriterIsFaster(t *testing.T) {
 	}
 }
 
-// A writer that is much faster than the disk leaves behind numbers of runs that were dropped before they had a file.
+// A writer that is much faster than the disk: some runs are dropped before they have a file.
 func TestRunsWithoutAFileAreNotLookedFor(t *testing.T) {
 	l := newLife(t, 1, 64<<20)
 	l.put(3)
@@ -537,7 +538,7 @@ func TestRunsWithoutAFileAreNotLookedFor(t *testing.T) {
 	}
 }
 
-// Numbers of runs that go round, or a pipe with a run's name: the search for the next one ends.
+// Run numbers that form a circle, or a pipe with the name of a run: the search for the next run must end.
 func TestRunsThatHaveNoEndAreDamaged(t *testing.T) {
 	l := newLife(t, 1, 64<<20)
 	l.put(3)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// unfit makes what is no small file, and answers what is said of each.
+// unfit makes paths that are not small files, and returns the expected error for each.
 func unfit(t *testing.T) map[string]string {
 	folder := t.TempDir()
 	pipe, large := filepath.Join(folder, "pipe"), filepath.Join(folder, "large")

@@ -65,7 +65,7 @@ func forward(server, certs, path string, gap time.Duration) error {
 	return nil
 }
 
-// unacked returns nil, or what is closed when acks come, if more than that is not acknowledged.
+// unacked returns a channel that is closed when acks arrive, if more than `bytes` are not acknowledged; else nil.
 func unacked(s *spool, bytes uint64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

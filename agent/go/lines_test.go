@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// written returns lines whose pause only ends where the test says so, and what they write.
+// written returns lines whose pause ends only when the test ends it, and the text that they write.
 func written(quiet bool) (*lines, *[]string) {
 	var all []string
 	l := &lines{pause: time.Hour, budget: linesAtOnce, quiet: quiet}
@@ -60,7 +60,7 @@ func TestAFloodOfReasonsIsAFewLinesAndTheNewestOne(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("4 %s (%d lines left out)", reason(999), 1000-linesAtOnce-1))
 		expectLines(t, *got, want...)
-		l.take(levelWarning, "another") // a pause without lines has given one back
+		l.take(levelWarning, "another") // a pause without lines has allowed one more
 		expectLines(t, *got, append(want, "4 another")...)
 		l.end()
 	}

@@ -93,8 +93,8 @@ func (s *spool) oldestUnsent() (victim, before *run) {
 	return nil, nil
 }
 
-// dropWhole turns a generation of which nothing was sent into a LOSS, and merges that into a LOSS just before it whose record is
-// not written yet.
+// dropWhole turns a generation of which nothing was sent into a LOSS. If the run before it is a LOSS whose record is not
+// written yet, the two are merged.
 func (s *spool) dropWhole(r, before *run) {
 	if !r.isOpen {
 		s.recorderLost(r)

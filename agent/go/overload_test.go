@@ -54,7 +54,7 @@ func overload(program, server, certs string, seconds, mbSecond float64) error {
 		}
 		w.part = make([]byte, 2*overloadGenBytes)
 		w.wall, w.cpu = make([]time.Duration, 0, calls), make([]time.Duration, 0, calls)
-		for _, room := range [][]time.Duration{w.wall[:calls], w.cpu[:calls]} { // in memory before anything is measured
+		for _, room := range [][]time.Duration{w.wall[:calls], w.cpu[:calls]} { // so that it is in memory before the measurement
 			for at := range room {
 				room[at] = 1
 			}

@@ -30,7 +30,7 @@ import (
 // it. A name that ends in a version of the protocol makes an agent of that version. Exit 0: all is acked, and of earlier
 // programs in SPOOL_DIR nothing is left.
 func TestMain(m *testing.M) {
-	os.Setenv("TRACEAGENT_ALLOW_FAULTY_GO", "1") // nothing here meets a fault of the Go that builds the tests
+	os.Setenv("TRACEAGENT_ALLOW_FAULTY_GO", "1") // no test here meets a fault of the Go version that builds the tests
 	if len(os.Args) >= 9 && os.Args[1] == "send" {
 		os.Exit(seeded(os.Args[0], os.Args[2:]))
 	}
@@ -60,10 +60,10 @@ func TestMain(m *testing.M) {
 
 const (
 	reportTime = 100 * time.Millisecond
-	safeTime   = 20 * time.Millisecond // that a sync may take
+	safeTime   = 20 * time.Millisecond // the longest time for a sync
 )
 
-// patience is as long as tests/support/patience.h has it, less a little: the test waits for the end of this program as long.
+// patience is a little less than in tests/support/patience.h, because the test waits that long for the end of this program.
 func patience() time.Duration {
 	factor, err := strconv.ParseFloat(os.Getenv("TC_PATIENCE"), 64)
 	if err != nil {
@@ -99,7 +99,7 @@ func seeded(program string, args []string) int {
 			if err != nil || s.recovery == nil || s.status().OldStreams == 0 {
 				break
 			}
-			time.Sleep(reportTime) // they come on another goroutine
+			time.Sleep(reportTime) // another goroutine sends the old streams
 		}
 	}
 	report(s, gens)
@@ -134,7 +134,7 @@ func generations(writer, seed, bytes string) (io.Reader, error) {
 	return parts, err
 }
 
-// writeParts returns the bytes behind the header.
+// writeParts returns the number of bytes after the header.
 func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os.Signal) (written, gens uint64) {
 	tick := time.NewTicker(reportTime)
 	defer tick.Stop()
@@ -181,7 +181,7 @@ func nextPart(parts io.Reader, room []byte) []byte {
 
 var safe uint64 // generations
 
-// makeSafe reports at once that an end of this program, by whatever, cannot lose a generation any more.
+// makeSafe reports as soon as the generation can no longer be lost, however this program ends.
 func makeSafe(s *stream, gen uint64) {
 	if err := s.sync(safeTime); err == nil || err == errOnlyKept {
 		safe = gen

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// taker is a collector that checks each record, as docs/PROTOCOL.md orders them.
+// taker is a collector that checks each record, and their order, by docs/PROTOCOL.md.
 type taker struct {
 	t         *testing.T
 	seq       uint64
 	sums      []uint32 // of each record's frame, by number
-	gen       uint64   // that is open
-	batches   count    // of it
+	gen       uint64   // the open generation
+	batches   count    // of this generation
 	sum       uint32
 	got, lost count
 	whole     map[uint64]bool
@@ -35,7 +35,7 @@ func newTaker(t *testing.T) *taker { return &taker{t: t, sums: []uint32{0}, whol
 // take reads the frames of what was granted.
 func (k *taker) take(g granted) { k.takeSome(g, math.MaxInt) }
 
-// takeSome reads some of them: the connection is cut behind these.
+// takeSome reads the first `records` of them; the connection is cut after these.
 func (k *taker) takeSome(g granted, records int) {
 	k.t.Helper()
 	var all []byte
@@ -103,7 +103,7 @@ func (k *taker) end(f frame, payload []byte) {
 	}); err != nil {
 		k.t.Fatal(err)
 	}
-	for at := 0; at+5 <= len(payload); at++ { // the one field that is fixed in size
+	for at := 0; at+5 <= len(payload); at++ { // the only field of a fixed size
 		if payload[at] == 3<<3|wireFixed32 {
 			sum = binary.LittleEndian.Uint32(payload[at+1:])
 			if sum == k.sum {
@@ -161,8 +161,8 @@ func (s *spool) checkBooks(t *testing.T) {
 	}
 }
 
-// A writer, a sender and a collector whose connection is lost now and then, in any order: all that was written is here,
-// in its place, or reported as lost, and the books close.
+// A writer, a sender and a collector, whose connection is sometimes lost, act in any order. All that was written arrives in
+// its place or is reported as lost, and the counts add up.
 func TestASpoolLosesNothingUnsaid(t *testing.T) {
 	var tried [4]uint64
 	for _, seed := range seeds(40) {
@@ -197,7 +197,7 @@ func TestASpoolLosesNothingUnsaid(t *testing.T) {
 				if err := s.resume(s.ackedSeq + uint64(chance.Int63n(int64(k.seq-s.ackedSeq)+1))); err != nil {
 					t.Fatal(err)
 				}
-			case n == 19 && seed%2 == 0 && s.ackedSeq > 0 && chance.Intn(20) == 0: // another one, to a collector that forgot
+			case n == 19 && seed%2 == 0 && s.ackedSeq > 0 && chance.Intn(20) == 0: // another one: the collector forgot all
 				if err := s.resume(s.ackedSeq - 1); !errors.Is(err, errForgot) {
 					t.Fatalf("resume: %v", err)
 				}
@@ -233,7 +233,7 @@ func TestASpoolLosesNothingUnsaid(t *testing.T) {
 	}
 }
 
-// drain sends and acknowledges all there is.
+// drain sends and acknowledges all records.
 func drain(t *testing.T, s *spool, k *taker) {
 	t.Helper()
 	for !s.isDone() {
@@ -247,7 +247,7 @@ func drain(t *testing.T, s *spool, k *taker) {
 	}
 }
 
-// A collector that lost what it had gets the rest as a new stream, with a LOSS for what is gone.
+// If a collector lost its data, it gets the rest as a new stream, with a LOSS for the data that is gone.
 func TestAStreamBeginsAnewWhereItsCollectorForgot(t *testing.T) {
 	for seed := int64(1); seed <= 60; seed++ {
 		chance := rand.New(rand.NewSource(seed))
@@ -304,7 +304,7 @@ func TestAnAckOfWhatWasNeverSentIsRefused(t *testing.T) {
 	if err := s.ack(3); err == nil {
 		t.Error("of one behind the last")
 	}
-	if err := s.ack(2); err != nil || s.ackedSeq != 0 { // it came before Write returned
+	if err := s.ack(2); err != nil || s.ackedSeq != 0 { // the ack came before Write returned
 		t.Errorf("%v, acked %d", err, s.ackedSeq)
 	}
 	s.wrote(g.seq)
@@ -313,7 +313,7 @@ func TestAnAckOfWhatWasNeverSentIsRefused(t *testing.T) {
 	}
 }
 
-// A collector that grants credit and acknowledges nothing: what says what is lost is bounded, too.
+// A collector that grants credit but acknowledges nothing: the records that report losses are also bounded.
 func TestLossesWithoutAcksAreBounded(t *testing.T) {
 	s, k := newSpool(spoolBytesMin), newTaker(t)
 	s.putHeader([]byte("go 1.26 trace\x00\x00\x00"))
@@ -321,7 +321,7 @@ func TestLossesWithoutAcksAreBounded(t *testing.T) {
 	for gen := uint64(1); gen <= 3000; gen++ {
 		s.put(gen, batch)
 		s.put(gen, batch)
-		if gen%3 > 0 { // else it goes unsent
+		if gen%3 > 0 { // the others are never sent
 			g, _ := s.grant(50000)
 			k.take(g)
 			s.wrote(g.seq)
@@ -422,7 +422,8 @@ func TestARecorderForgetsAndLetsOut(t *testing.T) {
 	}
 }
 
-// A collector that acknowledges nothing until there are as many runs as may be, and then forgets: all of it goes out again.
+// A collector that acknowledges nothing until there are as many runs as allowed, and then forgets the stream: everything is
+// sent again.
 func TestAStreamBeginsAnewAtTheBoundOfRuns(t *testing.T) {
 	for _, isFinished := range []bool{true, false} {
 		s, k := newSpool(spoolBytesMin), newTaker(t)

@@ -137,8 +137,8 @@ func TestAWrongPortIsSaidOnStderr(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(from)
-	line, err := lines.ReadString('\n')                 // comes while the program runs
-	for err == nil && !strings.Contains(line, server) { // of the build, and of its Go
+	line, err := lines.ReadString('\n')                 // written while the program runs
+	for err == nil && !strings.Contains(line, server) { // skips lines about the build and its Go version
 		line, err = lines.ReadString('\n')
 	}
 	agent.Stop(within(t, time.Millisecond))
@@ -228,7 +228,7 @@ func TestLastErrorSaysWhyNothingIsAcked(t *testing.T) {
 		busy(1000)
 	}
 	hold(0)
-	for agent.Status().LastError != "" { // a generation a second is acked
+	for agent.Status().LastError != "" { // one generation per second is acked
 		time.Sleep(10 * time.Millisecond)
 	}
 	lines.expect(t, "level=INFO", "acks come again")
@@ -237,7 +237,7 @@ func TestLastErrorSaysWhyNothingIsAcked(t *testing.T) {
 	}
 }
 
-// A handler that hangs costs Stop a second, and the trace nothing.
+// A handler that hangs delays Stop by a second, and does not harm the trace.
 func TestALoggerThatHangsHoldsNothingUp(t *testing.T) {
 	certs := certificates(t)
 	c := listen(t, certs)
@@ -255,7 +255,7 @@ func TestALoggerThatHangsHoldsNothingUp(t *testing.T) {
 	if s := agent.Status(); s.AckedBytes != s.ProducedBytes {
 		t.Errorf("status %+v", s)
 	}
-	<-lines // lets it go
+	<-lines // lets the handler continue
 }
 
 func TestTheProgramGoesOnWithoutACollector(t *testing.T) {
@@ -400,7 +400,7 @@ func TestWhoDoesNotRecordCannotBeAsked(t *testing.T) {
 	}
 }
 
-// Start answers nil with an error, and the README's example defers Stop all the same.
+// Start returns nil with an error, and the example in the README defers Stop even then.
 func TestEveryMethodAcceptsANilAgent(t *testing.T) {
 	var none *Agent
 	off := map[string]func(){
@@ -436,7 +436,7 @@ func TestEveryMethodAcceptsANilAgent(t *testing.T) {
 	}
 }
 
-// A heartbeat is 32 bits wide. A collector that sends more of them harms no program.
+// The interval of heartbeats has 32 bits. A collector that sends a larger number must not harm the program.
 func TestAHeartbeatOfAnyLengthIsBorne(t *testing.T) {
 	for _, beat := range []uint64{0, 1<<32 - 1, 1 << 58, 1e13, 1<<64 - 1} {
 		certs := certificates(t)
@@ -501,7 +501,7 @@ func TestWhatIsNotAcknowledgedIsLeftInSpoolDir(t *testing.T) {
 	}
 }
 
-// Beside any other trace Start is refused by name, and each of the two goes on.
+// While any other trace runs, Start returns an error that names it, and the other trace continues.
 func TestASecondTraceIsRefusedByName(t *testing.T) {
 	cfg := config("127.0.0.1:9", certificates(t))
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -523,7 +523,7 @@ func TestASecondTraceIsRefusedByName(t *testing.T) {
 	if after := first.Status().ProducedBytes; after <= before {
 		t.Errorf("%d bytes produced, %d after the others", before, after)
 	}
-	again, err := Start(cfg) // after Stop there is none
+	again, err := Start(cfg) // after Stop there is no trace
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -572,7 +572,7 @@ func TestNamesOfAnyLengthAreTraced(t *testing.T) {
 	WithRegion(ctx, long, func() { ran = true })
 	Log(ctx, long, long)
 	task.End()
-	trace.Stop() // Go up to 1.26 would have ended the program by now
+	trace.Stop() // up to Go 1.26, this would have ended the program
 	if !ran {
 		t.Error("the region's function did not run")
 	}
@@ -642,7 +642,7 @@ func TestTheRemedyNamesVersionsWithoutAnyFault(t *testing.T) {
 	}
 }
 
-// Snap waits for a collector that never comes; Stop ends that wait and keeps to its own time.
+// Snap waits for a collector that never comes. Stop ends that wait, and itself ends in time.
 func TestStopEndsASnapThatWaits(t *testing.T) {
 	cfg := config("127.0.0.1:9", certificates(t))
 	cfg.Record = time.Minute

@@ -161,7 +161,7 @@ func (a *Agent) setUntracedLocked(why string) {
 	}
 }
 
-// silentTime is how long no write comes of a trace that is ours: GODEBUG may make the generations longer.
+// silentTime is the longest time without a write after which a trace is still ours: GODEBUG may make generations longer.
 func silentTime(setting godebug) time.Duration {
 	longest := silentLooks * watchTime
 	for _, one := range strings.Split(string(setting), ",") {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// While the program's flight recorder runs, runtime/trace says that tracing goes on.
+// While the program's flight recorder runs, runtime/trace reports that tracing is on.
 func TestATraceThatTheProgramEndsBesideAFlightRecorderBeginsAgain(t *testing.T) {
 	recorder := trace.NewFlightRecorder(trace.FlightRecorderConfig{})
 	if err := recorder.Start(); err != nil {

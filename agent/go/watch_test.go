@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// startHeard starts an agent whose lines are heard.
+// startHeard starts an agent whose log lines the test reads.
 func startHeard(t *testing.T, cfg Config) (*Agent, heard) {
 	t.Helper()
 	return heardFrom(t, cfg, Start)
@@ -31,7 +31,7 @@ func heardFrom(t *testing.T, cfg Config, start func(Config) (*Agent, error)) (*A
 	return agent, lines
 }
 
-// looking is an agent whose watch looks when the test says so, at the time that the test says.
+// looking is an agent whose watch looks only when the test calls it, with a time that the test gives.
 type looking struct {
 	*Agent
 	*watch
@@ -44,7 +44,7 @@ func startLooking(t *testing.T, cfg Config) (*looking, heard) {
 	return &looking{agent, newWatch(agent), time.Now()}, lines
 }
 
-// after looks once a second, as the watch does.
+// after makes the watch look once for each second, as it does by itself.
 func (l *looking) after(seconds int) {
 	for range seconds {
 		l.now = l.now.Add(watchTime)
@@ -61,7 +61,7 @@ func waitFor(t *testing.T, agent *Agent, what string, is func(Status) bool) {
 	}
 }
 
-// A program that ignores the error of its trace.Start ends our trace with its trace.Stop.
+// If a program ignores the error of its trace.Start, its trace.Stop ends the agent's trace.
 func TestATraceThatTheProgramEndsBeginsAgain(t *testing.T) {
 	certs := certificates(t)
 	c := listen(t, certs)
@@ -95,7 +95,7 @@ func TestATraceThatTheProgramEndsBeginsAgain(t *testing.T) {
 	}
 }
 
-// Another trace may take the place of ours before we look.
+// Another trace may replace the agent's before the watch looks.
 func TestAnotherTraceIsSaidAndWaitedFor(t *testing.T) {
 	certs := certificates(t)
 	c := listen(t, certs)
@@ -125,7 +125,7 @@ func TestAnotherTraceIsSaidAndWaitedFor(t *testing.T) {
 	}
 }
 
-// It waits for the next generation's first write, which does not come.
+// Stop waits for the first write of the next generation, which does not come.
 func TestStopLeavesATraceAloneThatHasJustTakenThePlaceOfOurs(t *testing.T) {
 	certs := certificates(t)
 	agent, _ := startLooking(t, config(listen(t, certs).listener.Addr().String(), certs))
@@ -181,7 +181,7 @@ func TestOursIsEndedBetweenTwoGenerations(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	ours.mu.Lock()
-	ours.isAtEnd = true // as where a generation has ended, and the next one is not written yet
+	ours.isAtEnd = true // as when a generation has ended, and the next one is not written yet
 	ours.mu.Unlock()
 	ours.endTrace()
 	if _, _, mayBeOver := ours.state(); trace.IsEnabled() || !mayBeOver {
@@ -196,7 +196,7 @@ func TestNothingIsOpenedBesideAnothersTrace(t *testing.T) {
 	if err := trace.Start(io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(certs); err != nil { // what is opened, is refused
+	if err := os.RemoveAll(certs); err != nil { // a new stream is refused
 		t.Fatal(err)
 	}
 	agent.after(silentLooks + 3)
@@ -212,7 +212,7 @@ func TestNothingIsOpenedBesideAnothersTrace(t *testing.T) {
 	agent.Stop(within(t, patience()))
 }
 
-// The trace that was taken for another's is ours: the runtime wrote nothing for long.
+// The trace that seemed to be another's is the agent's: the runtime wrote nothing for a long time.
 func TestATraceOfOursThatSeemedToHaveEndedEndsAndBeginsAgain(t *testing.T) {
 	certs := certificates(t)
 	agent, _ := startLooking(t, config(listen(t, certs).listener.Addr().String(), certs))
@@ -248,7 +248,7 @@ func TestStopLeavesAnothersTraceAlone(t *testing.T) {
 	}
 }
 
-// blocked is a Tee that takes nothing before it is told so.
+// blocked is a Tee that blocks until the test lets it continue.
 type blocked chan bool
 
 func (b blocked) Write(p []byte) (int, error) {
@@ -291,7 +291,7 @@ func TestASnapEndsWithTheTraceThatTheProgramEnds(t *testing.T) {
 	agent.Stop(within(t, patience()))
 }
 
-// The program ends each trace within a second of its begin, an hour long.
+// For an hour, the program ends each trace within a second of its begin.
 func TestAFlappingProgramsTraceBeginsAgainWithPauses(t *testing.T) {
 	certs := certificates(t)
 	c := listen(t, certs)
@@ -310,7 +310,7 @@ func TestAFlappingProgramsTraceBeginsAgainWithPauses(t *testing.T) {
 			continue
 		}
 		text := "again after a pause of " + (time.Duration(pause) * time.Second).String()
-		if i < 8 { // the same is not said twice
+		if i < 8 { // the same line is not logged twice
 			lines.expect(t, "level=WARN", text)
 		}
 		c.waitForClosed(t, i+1) // the stream does not wait for the next trace

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libtraceagent, experiments: a program's own kinds of events, and its own data for their reader.
  *
- * A log line (ta_log()) is for rare events that people read: every Go tool shows it, it needs no declaration, and it
- * costs its text. An experiment is for frequent events, or where no goroutine runs: an event is a few numbers, typed
- * and named once. It may occur in a wait or a system call, be ordered by a number of its own, and refer to tables and
- * blobs. Go's tools do not know it: `tracectl fetch` omits it, `fetch --full` keeps it.
+ * A log line (ta_log()) is for rare events that people read. Every Go tool shows it, and it needs no declaration, but its whole
+ * text is written each time. An experiment is for frequent events, or for places where no goroutine runs. Its events are a few
+ * numbers each, whose types and names are declared once. They may occur in a wait or a system call, have sequence numbers of
+ * their own, and refer to tables and blobs. Go's tools do not know experiments: `tracectl fetch` omits their events,
+ * `fetch --full` keeps them.
  *
  *   static const char spec[] = "experiment Cache\n"
  *                              "event Hit key_string bytes_value\n"
@@ -22,9 +23,9 @@
  * where the event may occur: MPG and MP on a running thread, M and any on every thread. `tracectl tracepoints check
  * SPEC` reads a spec and reports its errors.
  *
- * This interface is itself experimental: unlike traceagent.h it may change with any release, and TA_EXPERIMENTS_ABI
- * with it. If a program was compiled with another TA_EXPERIMENTS_ABI than the library's, registering returns
- * TA_E_CONFIG (ta_strerror() shows both numbers) and its experiments' events are not written. The rest of its trace is.
+ * This interface is itself experimental: unlike traceagent.h it may change with any release, and TA_EXPERIMENTS_ABI with it. If
+ * a program was compiled with another TA_EXPERIMENTS_ABI than the library's, registering returns TA_E_CONFIG (ta_strerror()
+ * shows both numbers) and the events of its experiments are not written. All its other events are.
  *
  * Memory    60 KiB for registered experiments; batches belong to the session.
  * Threads   every call from any thread.

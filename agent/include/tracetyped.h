@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libtraceagent with typed handles: the calls of traceagent.h and traceexperiment.h, where a name, a fiber, a
- * task, an event and an experiment are each a struct of its own. A text, a number or another handle passed in place of
- * one does not compile. Include this header instead of the two, and write zeroes by their names:
+/* libtraceagent with typed handles: the calls of traceagent.h and traceexperiment.h, with a separate struct type for names,
+ * fibers, tasks, events and experiments. If a text, a number or a handle of another type is passed in place of one, the program
+ * does not compile. Include this header instead of the two, and write zeroes by their names:
  *
  *   static ta_name serve;                           -- zeroed: none
  *

@@ -8,13 +8,13 @@
 
 #define MS UINT64_C(1000000)
 
-/* This connection was the old stream's: the next one is the new stream's. */
+/* Turns the spool into a new stream. This connection belongs to the old stream and ends; the next one sends the new stream. */
 static tb_rc restart(struct ta_client *c, struct tb_diag *forgot) {
   unsigned char stream[sizeof c->report.status.stream];
 
   if (getrandom(stream, sizeof stream, GRND_NONBLOCK) != sizeof stream)
     return tb_fail(&c->diag, TB_IO, "%s; no random bytes for a new stream", forgot->text);
-  if (ta_spool_restart(c->spool) != TB_OK) /* the writer is at it: at the next try, then */
+  if (ta_spool_restart(c->spool) != TB_OK) /* the writer is copying: the next try will do it */
     return tb_fail(&c->diag, TB_IO, "%s", forgot->text);
   c->started_wall_ns = ta_wall_ns();
   ta_report_restart(&c->report, stream);
@@ -29,7 +29,7 @@ static tb_rc on_welcome(struct ta_client *c, const Tracecollect__V1__Welcome *we
   if (welcome->major != TP_MAJOR)
     return tb_fail(&c->diag, TB_PROTOCOL, "collector speaks protocol %u, not %d", welcome->major,
                    TP_MAJOR);
-  /* Reported first: an ack that resume finds may end a thread's sync(), which then reads the status. */
+  /* Must come first: ta_spool_resume() may free records, which ends a thread's sync(); that thread then reads the status. */
   ta_report_welcome(&c->report);
   struct tb_diag diag;
   tb_diag_clear(&diag);
@@ -45,7 +45,7 @@ static tb_rc on_welcome(struct ta_client *c, const Tracecollect__V1__Welcome *we
   return TB_OK;
 }
 
-/* The connection goes on while the collector holds us, only slower. */
+/* While the collector delays us, the connection continues, but more slowly. */
 static tb_rc on_ack(struct ta_client *c, const Tracecollect__V1__Ack *ack) {
   uint64_t now = ta_mono_ns();
 
@@ -96,7 +96,7 @@ tb_rc ta__client_act_on(struct ta_client *c, const struct ta_message *message,
   case TP_GOAWAY: return on_goaway(c, message->goaway, out);
   case TP_REFUSE: return on_refuse(c, message->refuse);
   case TP_SNAP: return on_snap(c, message->snap);
-  default: break; /* ta_inbound_next() hands out no other */
+  default: break; /* ta_inbound_next() returns no other kinds */
   }
   (void)TB_CHECK(message->kind == TP_SNAP);
   return TB_PROTOCOL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a connection is the table below; what happens inside a state is pump(): receive, read
- * frames, send what credit and rate allow, flush. A function that finds the connection gone returns
- * its tb_rc up to turn(), the only place that feeds LOST or REFUSED to the table.
+/* The states of a connection are in the table below. Inside a state, pump() does the work: it receives, reads frames, sends as
+ * many records as credit and rate allow, and flushes. If a function finds that the connection was lost, its tb_rc is returned
+ * up to turn(), the only function that passes LOST or REFUSED to the table.
  *
  *          START           CONNECTED          SECURED           WELCOME            GOAWAY
  *   IDLE ────────> CONNECTING ───> SECURING ───────> GREETING ─────────> STREAMING ──────> LEAVING
@@ -10,8 +10,8 @@
  *                    │                                                                       │
  *                 WAITING <──────────────────────────────────────────────────────────────────┘
  *
- * A state that takes too long ends by its TIMER, as by LOST; STREAMING has none. REFUSED in any state with a connection, and
- * DONE (all is acked) in STREAMING and LEAVING, lead to ENDED, which is left no more.
+ * A state that takes too long ends by its TIMER, in the same way as by LOST; STREAMING has no timer. REFUSED in any state with
+ * a connection, and DONE (all is acked) in STREAMING and LEAVING, lead to ENDED, the last state.
  */
 #include "agent/net/client.h"
 
@@ -45,7 +45,7 @@ enum {
   TRIM_MS = 1000,
   LOSS_EVERY_MS = 10000, /* between two lines about lost generations */
   REST_BYTES = 1 << 20,
-  RECEIVE_BYTES = 64 << 10, /* between two looks at them */
+  RECEIVE_BYTES = 64 << 10, /* received before they are read as frames */
 };
 
 typedef tb_rc action(struct ta_client *c);
@@ -105,7 +105,7 @@ static tb_rc send_heartbeat(struct ta_client *c) {
   return ta__client_say(c, TP_HEARTBEAT, &beat.base);
 }
 
-/* Actions: what entering a state does. */
+/* Actions: each is done when its state is entered. */
 
 static void limit(struct ta_client *c, uint64_t ms) {
   c->until_ns = ta_mono_ns() + ms * MS;
@@ -142,7 +142,7 @@ static tb_rc act_dial(struct ta_client *c) {
   return rc == TB_OK ? call(c) : rc;
 }
 
-/* The addresses may have come. */
+/* Checks whether the look-up has returned the addresses. */
 static tb_rc looked_up(struct ta_client *c) {
   tb_rc rc = ta_lookup_poll(&c->lookup, &c->diag, &c->addresses);
 
@@ -226,14 +226,14 @@ static tb_rc act_end(struct ta_client *c) {
   hang_up(c);
   report_error(c);
   ta_spool_over(
-      c->spool); /* before the state is set: a caller that reads "ended" can write no more */
+      c->spool); /* before the state changes: after "ended" is read, no write may succeed */
   return TB_OK;
 }
 
 static void input(struct ta_client *c, enum ta_client_input in) {
   for (;;) {
     const struct move *move = &moves[c->state][in];
-    if (move->act == NULL) { /* our own mistake: the agent goes, its host stays */
+    if (move->act == NULL) { /* internal error: stop the agent, keep the host running */
       tb_diag_clear(&c->diag);
       tb_fail(&c->diag, TB_PROTOCOL, "agent: %s while %s", input_names[in], state_names[c->state]);
       move = &(struct move){ TA_AT_ENDED, act_end };
@@ -246,9 +246,8 @@ static void input(struct ta_client *c, enum ta_client_input in) {
   }
 }
 
-/* Takes at most RECEIVE_BYTES before they are looked at: a peer that sends faster than we read, and it
- * needs no certificate for that, must neither fill our memory nor hold our turn. The rest wakes us
- * again. */
+/* Receives at most RECEIVE_BYTES before frames are read. Otherwise a peer that sends faster than we read, for which it needs no
+ * certificate, could fill our memory or keep this loop busy. The remaining bytes wake the thread again. */
 static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
   unsigned char *bytes = c->received; /* not on the stack, which would be zeroed each time */
 
@@ -283,7 +282,7 @@ static tb_rc read_bytes(struct ta_client *c) {
   return TB_OK;
 }
 
-/* Acts on all that has come, until TLS wants more from the socket or the connection has ended. */
+/* Handles all received messages, until TLS needs more bytes from the socket or the connection has ended. */
 static tb_rc read_messages(struct ta_client *c) {
   struct ta_message message;
   enum ta_client_input in;
@@ -311,12 +310,12 @@ static tb_rc beat(struct ta_client *c) {
                    (now - c->heard_ns) / MS);
   if (now < c->beat_ns) return TB_OK;
   if (!c->fd_full) return send_heartbeat(c);
-  c->beat_ns = now + c->heartbeat_ns; /* the bytes that fill the socket show that we live */
+  c->beat_ns = now + c->heartbeat_ns; /* the unread bytes show that this side is alive */
   return TB_OK;
 }
 
-/* One pass over an open connection. Received bytes are read before a lost socket counts: the
- * reason for the loss may be in it. */
+/* Does one pass over an open connection. If the socket was lost, the received bytes are still read first: they may contain the
+ * reason. */
 static tb_rc pump(struct ta_client *c) {
   struct tb_diag lost;
 
@@ -324,7 +323,7 @@ static tb_rc pump(struct ta_client *c) {
   tb_rc rc = receive(c, &lost);
   if (c->state == TA_AT_SECURING) TB_TRY(shake(c));
   if (c->state != TA_AT_SECURING) TB_TRY(read_messages(c));
-  if (c->tls == NULL) return TB_OK; /* ended, or lost while it was greeted: the table knows */
+  if (c->tls == NULL) return TB_OK; /* the connection ended, and the table has its input already */
   if (rc != TB_OK) return tb_fail(&c->diag, rc, "%s", lost.text);
   TB_TRY(beat(c));
   TB_TRY(ta__snaps_answer(c));
@@ -334,11 +333,12 @@ static tb_rc pump(struct ta_client *c) {
   return TB_OK;
 }
 
-/* Refused by an alert: without end for a program (certificates are renewed), the end for a tool. */
+/* Chooses the input for a lost connection. If an alert refused it, a program tries again, because certificates are renewed; a
+ * tool ends. */
 static enum ta_client_input lost_input(struct ta_client *c, tb_rc rc) {
   if (c->tls != NULL && c->fd >= 0) ta__client_flush(c); /* our alert, if any */
   if (rc != TB_REFUSED || (!c->refused && !c->config.refusal_ends)) return TA_IN_LOST;
-  report_error(c); /* before the news: a caller that reads of a refusal finds its reason */
+  report_error(c); /* before the state: a caller that sees the refusal finds its reason */
   ta_report_refused(&c->report);
   return TA_IN_REFUSED;
 }
@@ -368,7 +368,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* When to look again although nothing happened. */
+/* Returns when to continue even if nothing happens. */
 static uint64_t next_ns(struct ta_client *c) {
   uint64_t next = earlier(c->until_ns, c->trim_ns);
 
@@ -379,15 +379,15 @@ static uint64_t next_ns(struct ta_client *c) {
   return c->held && c->spool->capped ? earlier(next, c->rate.due_ns) : next;
 }
 
-/* After records went out the sender rests for a moment: a program that writes one batch after the other
- * would pay for waking it, and it for waking the collector, at each. Records that come meanwhile, and acks,
- * wait for the end of the rest, unless there are many or a thread waits. */
+/* After it has sent records, the sender rests for a moment. Otherwise a program that writes one batch after the other would
+ * wake the sender for each batch, and the sender would wake the collector. New records and acks wait until the rest is over,
+ * unless there are many or a thread waits for acks. */
 static bool rests(struct ta_client *c, uint64_t now) {
   return now < c->rest_ns && atomic_load(&c->hurried) == 0 && ta_spool_rest(c->spool, REST_BYTES);
 }
 
-/* Sleeps until the socket, the writer or a timer has something. A put wakes us only while the spool knows
- * that we sleep because there are no records: not for credit, the socket or the rate cap. */
+/* Sleeps until the socket, the writer or a timer needs this thread. A put wakes it only if the spool was told that it sleeps
+ * for lack of records: not while it waits for credit, the socket or the rate cap. */
 static short sleep_until_change(struct ta_client *c) {
   struct pollfd fds[2] = { { .fd = c->wake_fd, .events = POLLIN }, { .fd = c->fd } };
   uint64_t next = next_ns(c), now = ta_mono_ns(), wakes;
@@ -410,7 +410,7 @@ static short sleep_until_change(struct ta_client *c) {
 }
 
 static void time_is_up(struct ta_client *c) {
-  /* An address that swallows what is sent must not hide the next one, at each new try again. */
+  /* Try the next address: otherwise one that never answers would be tried first in each connection, and hide the others. */
   if (c->state == TA_AT_CONNECTING && c->lookup == NULL && c->addresses.tried < c->addresses.n) {
     if (next_address(c) != TB_OK) input(c, TA_IN_LOST);
     return;
@@ -448,7 +448,7 @@ static void turn(struct ta_client *c) {
   if (rc != TB_OK) input(c, lost_input(c, rc));
 }
 
-/* Whether a check failed; then the stream ends by its words. */
+/* Returns true if an internal check failed: then ends the stream, with the check's text as reason. */
 static bool end_by_mistake(struct ta_client *c) {
   const char *where = atomic_load(&c->keeper.where);
 
@@ -461,7 +461,7 @@ static bool end_by_mistake(struct ta_client *c) {
   return true;
 }
 
-/* The first loss at once, further ones every LOSS_EVERY_MS at most. */
+/* Logs the first loss at once, further ones at most every LOSS_EVERY_MS. */
 static void say_losses(struct ta_client *c) {
   struct ta_counters counters;
   uint64_t now = ta_mono_ns();
@@ -561,7 +561,7 @@ void ta_client_fini(struct ta_client *c) {
 void ta_client_wake(struct ta_client *c) {
   if (c->wake_fd < 0) return;
   ssize_t n = write(c->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
-  (void)n; /* full means that a wake is on its way already */
+  (void)n; /* it fails only if wakes are pending already */
 }
 
 void ta_client_hurry(struct ta_client *c, bool yes) {

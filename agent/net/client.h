@@ -48,7 +48,7 @@ struct ta_client_config {
   const char *service, *instance;
   uint64_t rate_bytes_s; /* 0: no cap */
   uint64_t first_try_ns; /* time of the first try to connect */
-  bool refusal_ends; /* a refused certificate ends the stream, too, not only a REFUSE for good */
+  bool refusal_ends; /* not only a permanent REFUSE ends the stream, a refused certificate, too */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
 };
@@ -83,7 +83,7 @@ struct ta_client {
   bool refused; /* by a REFUSE for good */
   bool held;    /* a record waits for credit or rate */
   struct ta_tls *tls;
-  unsigned char received[16 << 10]; /* as it came from the socket */
+  unsigned char received[16 << 10]; /* bytes from the socket, still encrypted */
   struct ta_inbound inbound;
   uint64_t random;
   unsigned tries; /* since the last welcome */

@@ -77,7 +77,7 @@ static int look_up(struct ta_addresses *out, int flags) {
   return 0;
 }
 
-/* getaddrinfo() would answer at once here, too, but not before it has read the resolver's configuration. */
+/* Avoids getaddrinfo() for numeric addresses: it would read the resolver's configuration first. */
 static bool is_number(const char *host) {
   unsigned char addr[16];
 
@@ -115,14 +115,13 @@ static bool is_loopback(const struct sockaddr_storage *addr) {
   return addr->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* A failure here has no consequence. No TCP_USER_TIMEOUT: it also ends a connection whose peer lives and holds us back
- * by a closed window. Heartbeats say whether it lives. */
+/* Failures are ignored. TCP_USER_TIMEOUT is not used: it would also end a connection to a living peer that delays us with a
+ * closed window. Heartbeats show whether the peer is alive. */
 static void set_options(int fd, const struct sockaddr_storage *addr) {
   int on = 1;
 
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  /* Within one machine there is no path to pace for, and bbr, where it is the system's choice, takes a tenth of our
-   * CPU for the timers of its pacing. */
+  /* On loopback pacing is useless. If the system's default is bbr, its timers for pacing would take a tenth of our CPU time. */
   if (is_loopback(addr)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
 }
 

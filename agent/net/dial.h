@@ -29,7 +29,7 @@ struct ta_addresses {
 
 /* Checks server's syntax without a look-up. */
 TB_MUST tb_rc ta_dial_check(const char *server, struct tb_diag *diag);
-/* TB_AGAIN: it is a name, which find() looks up. */
+/* TB_AGAIN: the host is a name, which find() must look up. */
 TB_MUST tb_rc ta_dial_find_number(const char *server, struct tb_diag *diag,
                                   struct ta_addresses *out);
 TB_MUST tb_rc ta_dial_find(const char *server, struct tb_diag *diag, struct ta_addresses *out);

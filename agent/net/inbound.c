@@ -44,7 +44,7 @@ static const ProtobufCMessageDescriptor *type_of(enum tp_kind kind) {
   }
 }
 
-/* Unpacked, it takes no more memory than the arena's budget. */
+/* Unpacks a message, in no more memory than the arena's budget. */
 static tb_rc unpack(struct ta_inbound *in, const struct tp_frame *frame, struct tb_diag *diag,
                     struct ta_message *out) {
   const ProtobufCMessageDescriptor *type = type_of(frame->kind);

@@ -19,7 +19,7 @@ tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind, const ProtobufCMess
   return ta_tls_write(c->tls, bytes, TP_HEADER_BYTES + n);
 }
 
-/* Under a rate cap one frame at a time, so that the debt is one frame at most. */
+/* With a rate cap, grants one frame at a time, so that the rate is exceeded by one frame at most. */
 static size_t grant(struct ta_client *c, uint64_t room, uint64_t *out_need) {
   if (c->rate.bytes_s > 0) {
     ta_spool_grant(c->spool, 0, out_need);
@@ -39,7 +39,7 @@ void ta__client_flush(struct ta_client *c) {
   while ((n = ta_tls_pending(c->tls, &bytes)) > 0) {
     ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) { /* full, or lost: then receive() says so, after the last words that came */
+    if (sent < 0) { /* full; or lost: receive() reports that, after the last received bytes */
       c->fd_full = true;
       return;
     }
@@ -47,7 +47,7 @@ void ta__client_flush(struct ta_client *c) {
   }
 }
 
-/* Lets more through; false: there is nothing, or not now. */
+/* Grants more records. Returns false if there are none, or if they may not be sent now. */
 static bool grant_more(struct ta_client *c) {
   uint64_t need;
 
@@ -61,8 +61,8 @@ static bool grant_more(struct ta_client *c) {
   return granted > 0;
 }
 
-/* Granted bytes go out whole before more is granted and before any control frame: while some of it
- * is left, the socket is full. TLS is handed no more before the socket has taken what came before. */
+/* All granted bytes are sent before more are granted, and before any control frame: while some are left, the socket counts as
+ * full. TLS gets no more bytes until the socket has accepted the previous ones. */
 tb_rc ta__client_send_records(struct ta_client *c) {
   const unsigned char *bytes;
 

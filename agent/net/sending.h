@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control frames, and records as credit, rate and socket allow, to the collector. Private to agent/net; called on the sender's thread. */
+/* Sends control frames to the collector, and records as far as credit, rate and socket allow. Private to agent/net; called on
+ * the sender's thread. */
 #ifndef TA_NET_SENDING_H
 #define TA_NET_SENDING_H
 
@@ -7,7 +8,7 @@
 
 #include "agent/net/client.h"
 
-/* A control frame; between records only. */
+/* Sends a control frame; call it only between records. */
 TB_MUST tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind,
                              const ProtobufCMessage *message);
 /* Writes OpenSSL's pending bytes to the socket, as many as fit. */

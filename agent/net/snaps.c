@@ -23,7 +23,8 @@ static tb_rc say(struct ta_client *c, Tracecollect__V1__SnapResult result,
   return ta__client_say(c, TP_SNAPPED, &m.base);
 }
 
-/* After the release: a cut before it might be over by then, and the next end would be waited for. */
+/* Begins a snap: first releases the held runs, then asks for the generation's end. In the other order the generation might have
+ * ended before the release, and the snap would wait for the end of the next one. */
 static tb_rc begin(struct ta_client *c, uint64_t last_ns, uint64_t id) {
   bool wake;
   tb_rc rc = ta_spool_snap(c->spool, last_ns, id, &wake);
@@ -34,7 +35,8 @@ static tb_rc begin(struct ta_client *c, uint64_t last_ns, uint64_t id) {
   return rc;
 }
 
-/* A refusal waits, too, until what is granted has gone out whole; a second one meanwhile is left to time out. */
+/* A refusal, too, is sent only after all granted bytes. If a second snap is refused before that, it is not answered, and the
+ * collector's wait times out. */
 void ta__snaps_begin(struct ta_client *c, uint64_t id, uint64_t last_ns) {
   tb_rc rc = begin(c, last_ns, id);
 
@@ -76,5 +78,5 @@ void ta_client_take_snap(struct ta_client *c) {
 
   if (atomic_load_explicit(&c->snap, memory_order_relaxed) == 0) return;
   if (ta_wanted_take(&c->snap, &last_ns) && begin(c, last_ns, 0) != TB_OK)
-    return; /* it does not record */
+    return; /* not a flight recorder */
 }

@@ -24,11 +24,11 @@ enum {
 
 struct ta_tls {
   SSL *ssl;
-  BIO *in; /* owned by ssl, as is the one that writes to out */
+  BIO *in; /* owned by ssl, like the BIO that writes to out */
   const struct ta_tls_files *files;
   struct tb_diag *diag;
   char host[256];
-  size_t out_n, out_sent; /* bytes in out, and how many of them the socket has */
+  size_t out_n, out_sent; /* bytes in out, and how many of them were sent */
   unsigned char out[OUT_BYTES];
 };
 
@@ -37,8 +37,8 @@ tb_rc (*ta_tls_before_first)(struct tb_diag *diag);
 static OSSL_LIB_CTX *library;
 static BIO_METHOD *out_method;
 
-/* The bytes that OpenSSL writes. Its own memory BIO grows by copying and zeroes itself whenever it is emptied;
- * this one does neither. */
+/* A BIO for the bytes that OpenSSL writes. OpenSSL's own memory BIO copies its content when it grows, and zeroes its memory
+ * whenever it is emptied; this one does neither. */
 
 static int out_write(BIO *bio, const char *bytes, size_t n, size_t *out_written) {
   struct ta_tls *tls = BIO_get_data(bio);
@@ -71,7 +71,7 @@ static void library_start(void) {
 }
 
 void ta_tls_thread_end(void) {
-  if (library == NULL) return; /* OpenSSL was never called, and may not even be there */
+  if (library == NULL) return; /* OpenSSL was never called, and may not be installed */
   OPENSSL_thread_stop_ex(library);
   OPENSSL_thread_stop();
 }
@@ -143,7 +143,7 @@ static int not_trusted(struct ta_tls *tls, const X509_STORE_CTX *store) {
   return 0;
 }
 
-/* Inside the handshake, so that the other side hears of it as an alert. */
+/* Called during the handshake, so that the collector gets a refusal as an alert. */
 static int on_verify(int ok, X509_STORE_CTX *store) {
   SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
   struct ta_tls *tls = SSL_get_app_data(ssl);
@@ -191,7 +191,7 @@ static tb_rc mismatch(struct tb_diag *diag, const struct ta_tls_files *files) {
                  files->path[TA_PEM_KEY], ta_pem_names[TA_PEM_CERT], files->path[TA_PEM_CERT]);
 }
 
-/* The next certificate in a file; NULL: there is none. */
+/* Returns the next certificate in a file; NULL: there is none. */
 static X509 *next_certificate(BIO *bio) {
   X509 *made = X509_new_ex(library, NULL), *cert = made;
 
@@ -209,7 +209,7 @@ static bool take_ca(SSL_CTX *ctx, BIO *bio) {
   return any;
 }
 
-/* Behind the first come those that it was signed with. */
+/* Uses the first certificate of the file; those after it are the chain that signed it. */
 static bool take_cert(SSL_CTX *ctx, BIO *bio) {
   X509 *cert = next_certificate(bio);
   bool taken = cert != NULL && SSL_CTX_use_certificate(ctx, cert) == 1;
@@ -222,7 +222,7 @@ static bool take_cert(SSL_CTX *ctx, BIO *bio) {
   return taken;
 }
 
-/* OpenSSL's own would ask at the terminal, and the host would wait for an answer. */
+/* Replaces OpenSSL's function, which would ask for the passphrase at the terminal and wait for an answer. */
 static int no_passphrase(char *out, int max, int writing, void *asked) {
   (void)out, (void)max, (void)writing;
   *(bool *)asked = true;
@@ -260,7 +260,7 @@ static bool is_signed(X509_CRL *list, STACK_OF(X509_OBJECT) * authorities) {
   return false;
 }
 
-/* A critical extension says that it is a part of a list, or a change to one. */
+/* Returns false if a critical extension marks the list as a part of a list, or as a change to one. */
 static bool is_whole(const X509_CRL *list) {
   for (int i = 0; i < X509_CRL_get_ext_count(list); i++)
     if (X509_EXTENSION_get_critical(X509_CRL_get_ext(list, i))) return false;
@@ -347,7 +347,7 @@ static tb_rc configure(SSL_CTX *ctx) {
   return TB_OK;
 }
 
-/* SNI names a host, never an address. */
+/* Returns true for a name: SNI does not allow addresses. */
 static bool is_host_name(const char *host) {
   unsigned char addr[16];
 
@@ -410,7 +410,7 @@ void ta_tls_free(struct ta_tls *tls) {
 
 /* Running. */
 
-/* Alerts that say "not you" or "not like this"; any other may pass by itself. */
+/* Returns true for alerts that refuse this certificate or this protocol; the cause of other alerts may pass by itself. */
 static bool is_refusal(int alert) {
   switch (alert) {
   case SSL_AD_HANDSHAKE_FAILURE:
@@ -468,7 +468,7 @@ static tb_rc outcome(struct ta_tls *tls, int answer) {
   if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) return TB_AGAIN;
   if (what == SSL_ERROR_ZERO_RETURN)
     return tb_fail(tls->diag, TB_END, "collector closed the connection");
-  if (tls->diag->rc == TB_REFUSED) return TB_REFUSED; /* on_verify has said why */
+  if (tls->diag->rc == TB_REFUSED) return TB_REFUSED; /* on_verify() has stored the reason */
 
   return broken(tls, ERR_peek_error());
 }

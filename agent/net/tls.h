@@ -6,11 +6,11 @@
  *   received bytes -> feed()    write() -> pending(), sent() -> the socket
  *   read() -> clear bytes
  *
- * Both sides show a certificate of the same private CA. The collector's must carry exactly one SAN
- * URI, tracecollect:server/NAME; if it has no URI at all, its DNS or IP names must fit the host.
+ * Both sides show a certificate of the same private CA. The collector's certificate must have exactly one SAN URI,
+ * tracecollect:server/NAME. If it has no URI at all, one of its DNS or IP names must match the host.
  *
- * OpenSSL uses a library context of its own, made once and never freed, and no clean-up at exit, which would free
- * memory that the sender's thread still uses.
+ * OpenSSL uses a library context of its own, made once and never freed, and does not clean up at exit: that would free memory
+ * which the sender's thread still uses.
  *
  * Memory    OpenSSL's and this file's, through malloc; about 200 KiB while connected.
  * Threads   one at a time.
@@ -51,7 +51,7 @@ void ta_tls_goodbye(struct ta_tls *tls); /* adds close_notify to pending */
 size_t ta_tls_pending(struct ta_tls *tls, const unsigned char **out_bytes);
 void ta_tls_sent(struct ta_tls *tls, size_t n);
 
-/* Frees what OpenSSL keeps for the calling thread, at its end. */
+/* Frees OpenSSL's data of the calling thread; call it at the thread's end. */
 void ta_tls_thread_end(void);
 
 #endif

@@ -20,7 +20,7 @@ enum { STATE_AT = 4096 /* distance of the second from the first */, RUN_NAME = 1
 
 static const char state_name[] = "state";
 
-/* In front of a run's frames. */
+/* The begin of a run's file, before the frames. */
 struct image_on_disk {
   struct ta_run_image run;
   uint32_t unused[5], crc;
@@ -98,7 +98,7 @@ void ta_spool_dir_forked(struct ta_spool_dir *s) {
   close_fd(&lock); /* the parent's copy keeps the lock */
 }
 
-/* Opens the folder, and its lock file with the lock. */
+/* Opens the folder, and opens and locks its state file. */
 static tb_rc enter(struct ta_spool_dir *s, const char *folder, int flags, struct tb_diag *diag) {
   s->dir = openat(s->root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->dir < 0) return failed(diag, "opening", s->name);
@@ -109,7 +109,7 @@ static tb_rc enter(struct ta_spool_dir *s, const char *folder, int flags, struct
   return errno == EWOULDBLOCK ? TB_AGAIN : failed(diag, "locking", s->name);
 }
 
-/* When this stream's files were given up, some may have stayed. */
+/* Removes files of this stream that could not be removed when they were given up. */
 static void remove_rest(const struct ta_spool_dir *s) {
   struct ta_spool_dir rest;
   struct tb_diag diag;
@@ -121,7 +121,7 @@ static void remove_rest(const struct ta_spool_dir *s) {
   ta_spool_dir_leave(&rest);
 }
 
-/* It has its name when it has its lock: a folder without an owner is taken by none. */
+/* Creates the stream's folder. It is renamed to its final name only after it is locked, so that no other process takes it over. */
 tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
                         struct tb_diag *diag) {
   char fresh[TA_SPOOL_DIR_NAME + 1];
@@ -132,7 +132,7 @@ tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
   s->serial = 0;
   remove_rest(s);
   TB_TRY(enter(s, fresh, O_CREAT, diag));
-  /* The files' state can be written also when the disk is full, where the file system can promise that. */
+  /* Reserves space for the state, if the file system supports that: so it can be written even when the disk is full. */
   (void)fallocate(atomic_load(&s->lock_fd), 0, 0, STATE_AT + sizeof(struct ta_spool_dir_state));
   if (renameat(s->root, fresh, s->root, s->name) == 0) return TB_OK;
   tb_rc rc = failed(diag, "naming", fresh);
@@ -141,7 +141,7 @@ tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
   return rc;
 }
 
-/* TB_CORRUPT: it says nothing. */
+/* TB_CORRUPT: there is no valid state at this place. */
 static tb_rc read_state(int fd, uint64_t at, struct ta_spool_dir_state *out) {
   ssize_t n = pread(fd, out, sizeof *out, (off_t)at);
 
@@ -201,7 +201,8 @@ static uint64_t size_of(int fd) {
   return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
-/* The bytes the run's file takes now, when it took `before`: whatever was done to it, and however far that came. */
+/* Updates the bytes for the run's file, which took `before` bytes. It measures the file, so the result is right even if a
+ * change was only partly done. */
 static void account(struct ta_spool_dir *s, uint64_t before) {
   uint64_t now = size_of(s->run_fd), gone = before > now ? before - now : 0;
 
@@ -209,13 +210,13 @@ static void account(struct ta_spool_dir *s, uint64_t before) {
   s->bytes -= gone < s->bytes ? gone : s->bytes;
 }
 
-/* Frames first, then the image that lets them count. An image is written within a page, so that no death of the
- * process can tear it. */
+/* Writes the frames first, then the image that makes them valid. An image is within one page, so it is never half written when
+ * the process dies. */
 static tb_rc write_piece(struct ta_spool_dir *s, uint32_t salt, const struct ta_piece *piece,
                          const void *frames, struct tb_diag *diag) {
   struct image_on_disk image = { .run = piece->run };
 
-  /* An image alone takes no room, and one of a LOSS gives some back. */
+  /* An image alone needs no room, and the image of a LOSS frees some. */
   if (piece->n > 0 && s->bytes + piece->n > s->bytes_max)
     return tb_fail(diag, TB_IO, "spool directory: its %" PRIu64 " bytes are in use", s->bytes_max);
   if (piece->n > 0)
@@ -257,7 +258,7 @@ void ta_spool_dir_drop(struct ta_spool_dir *s, uint64_t first_id, uint64_t last_
 void ta_spool_dir_punch(struct ta_spool_dir *s, uint64_t id, uint64_t from, uint64_t to) {
   if (s->run_fd < 0 || s->run_id != id) return;
   uint64_t before = size_of(s->run_fd);
-  /* Not every file system can: then it stays until the run goes. */
+  /* If the file system cannot do this, the space is freed with the run. */
   if (fallocate(s->run_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                 (off_t)(TA_SPOOL_DIR_IMAGE_BYTES + from), (off_t)(to - from)) == 0)
     account(s, before);
@@ -340,7 +341,7 @@ static void unlink_run(void *self, const char *name) {
   if (strcmp(name, state_name) != 0 && unlinkat(removal->dir, name, 0) != 0) removal->whole = false;
 }
 
-/* The state goes last: without it the rest would never be read. While something is left it stays, empty. */
+/* Removes the state last: without it no process would ever remove the other files. If some files remain, an empty state stays. */
 void ta_spool_dir_remove(struct ta_spool_dir *s) {
   struct removal removal = { .dir = s->dir, .whole = true };
 
@@ -348,7 +349,8 @@ void ta_spool_dir_remove(struct ta_spool_dir *s) {
     unlinkat(s->dir, state_name, 0);
     unlinkat(s->root, s->name, AT_REMOVEDIR);
   } else if (s->dir >= 0 && ftruncate(atomic_load(&s->lock_fd), 0) != 0) {
-    unlinkat(s->dir, state_name, 0); /* better files for ever than files that are sent twice */
+    /* Files that stay for ever are better than files that are sent twice. */
+    unlinkat(s->dir, state_name, 0);
   }
   ta_spool_dir_leave(s);
 }

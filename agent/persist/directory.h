@@ -23,7 +23,7 @@ struct ta_spool_dir_state {
   unsigned char stream[16];
   char service[TA_SPOOL_DIR_TEXT], instance[TA_SPOOL_DIR_TEXT];
   struct ta_accounting accounting;
-  uint32_t salt; /* for the checksums of the folder's other files */
+  uint32_t salt; /* initial value of the checksums of the folder's other files */
   uint32_t crc;
 };
 
@@ -36,7 +36,7 @@ struct ta_spool_dir {
   bool run_fresh;      /* run_fd has no image yet */
   char name[TA_SPOOL_DIR_NAME];
   uint64_t serial;
-  uint64_t bytes, bytes_max; /* in files; TB_IO rather than more */
+  uint64_t bytes, bytes_max; /* size of all files, and its limit: TB_IO */
 };
 
 /* Opens DIR; creates it if missing. DIR must belong to this user or root, and be writable by no other user. */
@@ -53,10 +53,10 @@ void ta_spool_dir_leave(struct ta_spool_dir *s); /* unlocks; the files stay */
 void ta_spool_dir_remove(struct ta_spool_dir *s);
 void ta_spool_dir_forked(struct ta_spool_dir *s);
 
-/* Writes the next state over the last but one. */
+/* Writes the next state over the older of the two. */
 TB_MUST tb_rc ta_spool_dir_state(struct ta_spool_dir *s, struct ta_spool_dir_state *state,
                                  struct tb_diag *diag);
-/* After an error it may be called again with the same piece; the run is as it was before. */
+/* After an error the run is unchanged, and the call may be repeated with the same piece. */
 TB_MUST tb_rc ta_spool_dir_put(struct ta_spool_dir *s, uint32_t salt, const struct ta_piece *piece,
                                const void *frames, struct tb_diag *diag);
 void ta_spool_dir_drop(struct ta_spool_dir *s, uint64_t first_id, uint64_t last_id);
@@ -67,7 +67,7 @@ void ta_spool_dir_punch(struct ta_spool_dir *s, uint64_t id, uint64_t from, uint
  * succeed. */
 TB_MUST tb_rc ta_spool_dir_open_run(struct ta_spool_dir *s, uint32_t salt, uint64_t id,
                                     struct ta_run_image *out, int *out_fd);
-enum { TA_SPOOL_DIR_IMAGE_BYTES = 128 }; /* in front of the frames */
+enum { TA_SPOOL_DIR_IMAGE_BYTES = 128 }; /* before the frames */
 
 /* Calls each(self, name) for every entry of a folder. Returns false if some could not be read. */
 bool ta_spool_dir_list(int dir, void (*each)(void *self, const char *name), void *self);

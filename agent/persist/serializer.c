@@ -8,12 +8,12 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 
-/* In front of a frame on disk. */
+/* The head of a frame on disk. */
 struct kept_head {
   uint64_t gen;
   uint32_t kind, len, payload_crc;
   uint32_t unused[2];
-  uint32_t crc; /* of the above, begun with the salt */
+  uint32_t crc; /* of the fields above, with the salt as initial value */
 };
 _Static_assert(sizeof(struct kept_head) == TA_KEPT_HEAD_BYTES, "as on disk");
 _Static_assert((int)TA_KEPT_HEAD_BYTES == (int)TP_HEADER_BYTES, "a place in a run is one on disk");
@@ -59,7 +59,7 @@ static void copy_out(struct ta_runs *r, struct ta_place *p, unsigned char *out, 
   }
 }
 
-/* A frame that has its number has other words in front, and they do not say what its payload sums up to. */
+/* Reads the head of a frame. A numbered frame has its final head, which does not contain the payload's own checksum. */
 static bool read_head(struct ta_spool *s, const struct ta_run *run, const struct ta_place *p,
                       struct tp_frame *out) {
   unsigned char bytes[TP_HEADER_BYTES];
@@ -70,7 +70,7 @@ static bool read_head(struct ta_spool *s, const struct ta_run *run, const struct
   return true;
 }
 
-/* As many whole frames as there is room for. */
+/* Copies as many whole frames as fit into room. */
 static size_t copy_frames(struct ta_spool *s, struct ta_run *run, struct ta_place *p, uint32_t salt,
                           unsigned char *room) {
   struct tp_frame frame;
@@ -102,8 +102,7 @@ static struct ta_place *cursor(struct ta_spool *s, uint32_t at) {
 
   if (p->run == at) return p;
   *p = acked->run == at ? *acked : (struct ta_place){ .run = at, .page = TA_NONE };
-  if (acked->run == at &&
-      run->kept_bytes < acked->at) { /* went to the collector while there was no disk */
+  if (acked->run == at && run->kept_bytes < acked->at) { /* acked while there were no files */
     run->kept_from = run->kept_bytes = acked->at;
   }
   if (p->at < run->kept_bytes) ta_runs_step(&s->runs, p, (size_t)(run->kept_bytes - p->at));
@@ -114,7 +113,7 @@ static void take_frames(struct ta_spool *s, uint32_t at, uint32_t salt, unsigned
                         struct ta_piece *out) {
   struct ta_run *run = &s->runs.run[at];
 
-  if (run->kind == TA_RUN_LOSS) return; /* its image says it all */
+  if (run->kind == TA_RUN_LOSS) return; /* it has no frames, only an image */
   if (run->kind == TA_RUN_GENERATION) {
     if (run->kept_bytes >= run->bytes) return;
     struct ta_place *p = cursor(s, at);
@@ -167,7 +166,8 @@ bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_P
   return any;
 }
 
-/* Since it was given its run may have been dropped, or become part of another: that is reported in any case. */
+/* Meanwhile the piece's run may have been dropped, or merged into another. Then nothing is left to do: the LOSS in its place is
+ * unsaved anyway. */
 void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece) {
   struct ta_runs *r = &s->runs;
 
@@ -277,7 +277,7 @@ void ta_spool_inherit(struct ta_spool *s, const struct ta_accounting *accounting
   s->counters.lost_generations = accounting->lost_generations;
 }
 
-/* The generation before, of which so much went out, was given up: this reports it. */
+/* Marks the generation before this LOSS as lost, if a part of it was sent before it was abandoned. */
 static void lose_last(struct ta_spool *s, const struct ta_run_image *loss) {
   struct ta_run *last = s->runs.last == TA_NONE ? NULL : &s->runs.run[s->runs.last];
 
@@ -301,7 +301,7 @@ tb_rc ta_spool_inherit_run(struct ta_spool *s, const struct ta_run_image *image)
   s->records++;
   ta_count_add(&s->counters.lost, image->all);
   ta_count_add(&s->counters.produced, image->all);
-  ta_count_sub(&s->counters.produced, image->sealed); /* these are counted, by themselves */
+  ta_count_sub(&s->counters.produced, image->sealed); /* sent batches are counted as frames */
   return TB_OK;
 }
 
@@ -345,7 +345,7 @@ tb_rc ta_spool_inherit_frame(struct ta_spool *s, const struct tp_frame *frame) {
   return TB_OK;
 }
 
-/* A record that may have gone out has its number again, so that it can be acked. */
+/* Completes the spool. Records that may have been sent get their numbers again, so that they can be acked. */
 void ta_spool_inherited(struct ta_spool *s) {
   uint64_t need;
 

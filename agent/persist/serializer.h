@@ -17,7 +17,7 @@
 
 enum {
   TA_PIECE_BYTES = 128 << 10, /* most bytes of frames; the largest frame fits */
-  TA_KEPT_HEAD_BYTES = 32,    /* in front of each frame */
+  TA_KEPT_HEAD_BYTES = 32,    /* before each frame */
 };
 
 /* A run without its frames, as stored on disk. */
@@ -26,25 +26,24 @@ struct ta_run_image {
   uint32_t kind, reason; /* enum ta_run_kind */
   uint32_t open, lost;
   uint64_t gen, last_gen;
-  uint64_t end_bytes; /* of valid frames; frames written after these do not count */
+  uint64_t end_bytes; /* size of the valid frames; bytes after them are ignored */
   struct ta_count all, sealed;
   uint64_t first_wall_ns, last_wall_ns;
 };
 
 struct ta_piece {
   struct ta_run_image run;
-  uint64_t at; /* of the frames among those of the run that are on disk */
+  uint64_t at; /* offset of the frames among the run's frames on disk */
   size_t n;
-  uint64_t
-      kept_covers; /* of the files that the run replaces, those up to this number are deleted */
+  uint64_t kept_covers; /* replaced files up to this id are deleted already */
 };
 
-/* The accounting of acked records, and where the others begin. */
+/* The accounting of acked records, and the place where the unacked ones begin. */
 struct ta_accounting {
-  uint64_t front_id;             /* the run of the oldest record that is not acked */
-  uint64_t front_bytes;          /* so many bytes of its frames that are on disk are acked */
-  uint64_t front_done;           /* it is a record that stands alone, and acked */
-  uint64_t acked_seq, given_seq; /* numbers up to there are acked, are given */
+  uint64_t front_id;             /* run of the oldest unacked record */
+  uint64_t front_bytes;          /* acked bytes of its frames on disk */
+  uint64_t front_done;           /* the run is a single record, which is acked */
+  uint64_t acked_seq, given_seq; /* last number acked; last number given */
   uint64_t acked_generations, lost_generations;
   struct ta_count settled, settled_lost;
   struct ta_span gone;
@@ -56,14 +55,14 @@ struct ta_accounting {
 void ta_spool_keep(struct ta_spool *s);
 /* Stops keeping. */
 void ta_spool_keep_not(struct ta_spool *s);
-/* Returns the next piece, its frames in room; salt enters their checksums. Returns false if there is none. */
+/* Writes the next piece to *out and its frames to room, with checksums that begin with salt. Returns false if there is none. */
 bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
                       struct ta_piece *out);
-/* Returns a piece that could not be written, so that it is returned again. */
+/* Gives back a piece that could not be written: ta_spool_unsaved() will return it again. */
 void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece);
-/* Whether records on disk are not acked yet: a successor would send them. */
+/* Returns true if the disk has unacked records, which a successor would send. */
 bool ta_spool_has_kept(struct ta_spool *s);
-/* Whether all numbered records are on disk, so that a successor can continue after them. */
+/* Returns true if all numbered records are on disk, so that a successor can continue after them. */
 bool ta_spool_given_kept(struct ta_spool *s);
 void ta_spool_accounting(struct ta_spool *s, struct ta_accounting *out);
 

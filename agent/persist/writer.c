@@ -16,10 +16,10 @@ enum {
   FLUSH_MS = 100,
   RETRY_MS = 10000,
   PUNCH_BYTES = 1 << 20,
-  PIECE_BYTES_MIN = 8 << 10, /* that a piece counts as */
+  PIECE_BYTES_MIN = 8 << 10, /* minimum that a piece counts for FLUSH_BYTES */
 };
 
-/* Then the thread has its other work: a disk may be slower than the trace. */
+/* Bytes written in one turn of the thread: a disk may be slower than the trace, and the thread has other work. */
 #define FLUSH_BYTES UINT64_C(0x200000)
 
 tb_rc ta_spool_writer_init(struct ta_spool_writer *m, const struct ta_spool_writer_config *config,
@@ -48,7 +48,7 @@ static void report_fault(struct ta_spool_writer *m, const char *what, const stru
     m->log(m->log_self, LOG_WARNING, text);
 }
 
-/* Without files no successor can take over: no more may be read out of them than was true so far. */
+/* Removes the files, so that no successor takes over an old state. The stream continues without files. */
 static void give_up(struct ta_spool_writer *m) {
   ta_spool_keep_not(m->spool);
   ta_spool_dir_remove(&m->dir);
@@ -79,7 +79,7 @@ static tb_rc open_shelf(struct ta_spool_writer *m, struct tb_diag *diag) {
   return TB_OK;
 }
 
-/* Files that are not needed go after the state that says so. */
+/* Writes the state, and only then deletes the files that it no longer needs. */
 static tb_rc put_state(struct ta_spool_writer *m, struct tb_diag *diag) {
   struct ta_accounting *accounting = &m->state.accounting;
 
@@ -106,8 +106,8 @@ static tb_rc look(struct ta_spool_writer *m, struct tb_diag *diag) {
   return put_state(m, diag);
 }
 
-/* The piece that has no room waits, and so does all behind it. Files get their first state only if they can stand for
- * the stream: what has a number must be there. */
+/* Keeps a piece for which there is no room, and all later ones, for the next try. The folder gets its first state only if its
+ * files contain every numbered record; otherwise returns TB_IO. */
 static tb_rc wait_for_room(struct ta_spool_writer *m, const struct ta_piece *piece,
                            struct tb_diag *diag) {
   ta_spool_unsaved_again(m->spool, piece);
@@ -118,7 +118,7 @@ static tb_rc wait_for_room(struct ta_spool_writer *m, const struct ta_piece *pie
   return look(m, diag);
 }
 
-/* The first time, runs before their state: until then the folder is worth nothing. */
+/* Writes pieces, then the state. At first, the folder is not valid until its first state is written. */
 static tb_rc flush(struct ta_spool_writer *m, uint64_t bytes, struct tb_diag *diag) {
   struct ta_piece piece;
   uint64_t done = 0;
@@ -132,7 +132,7 @@ static tb_rc flush(struct ta_spool_writer *m, uint64_t bytes, struct tb_diag *di
     ta_spool_dir_drop(&m->dir, piece.kept_covers + 1, piece.run.covers);
     done += piece.n > PIECE_BYTES_MIN ? piece.n : PIECE_BYTES_MIN;
     if (done >= bytes && (m->dir.serial > 0 || ta_spool_given_kept(m->spool))) {
-      m->due_ns = 0; /* it goes on at the next turn */
+      m->due_ns = 0; /* continue in the next turn */
       break;
     }
   }
@@ -186,7 +186,7 @@ void ta_spool_writer_end(struct ta_spool_writer *m) {
   if (!ta_spool_done(m->spool)) flush_upto(m, UINT64_MAX);
   m->reported_bytes = ta_spool_done(m->spool) ? 0 : m->dir.bytes;
   if (m->on && ta_spool_done(m->spool)) ta_spool_dir_remove(&m->dir);
-  ta_spool_dir_leave(&m->dir); /* from here on it may be taken over */
+  ta_spool_dir_leave(&m->dir); /* from here on another process may take the folder */
   m->on = false;
 }
 

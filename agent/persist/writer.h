@@ -24,10 +24,10 @@ struct ta_spool_writer {
   unsigned char *room; /* NULL: there is no disk */
   bool on;
   bool full;              /* the last piece could not be written */
-  bool stale;             /* the state is not what was written last */
-  uint64_t due_ns;        /* the next flush, or the next try */
+  bool stale;             /* the state has changed since it was written */
+  uint64_t due_ns;        /* time of the next flush or try */
   uint64_t dropped_id;    /* files up to this run are deleted */
-  uint64_t punched_bytes; /* of the front run's frames */
+  uint64_t punched_bytes; /* freed bytes of the front run's frames */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
   _Atomic uint64_t reported_bytes, reported_faults;
@@ -53,7 +53,7 @@ void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream
 void ta_spool_writer_flush(struct ta_spool_writer *m);
 /* Notes assigned numbers; call before records with them are sent. */
 void ta_spool_writer_note(struct ta_spool_writer *m);
-/* Nothing more will be sent here: leaves the rest for another process. The last call before fini(). */
+/* Call it last, before fini(), when nothing more will be sent: leaves the remaining records to another process. */
 void ta_spool_writer_end(struct ta_spool_writer *m);
 void ta_spool_writer_forked(struct ta_spool_writer *m);
 

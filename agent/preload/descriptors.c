@@ -4,10 +4,10 @@
  *
  * So the agent's threads have a descriptor table of their own, as a process has. The program's table contains only the
  * descriptor that wakes the agent, which both sides need: for the program's calls it is not open. Its number is one that few
- * programs reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes each
- * fork of a small program take three times as long. All of the agent's descriptors are kept so if the kernel does not give
- * a thread a table of its own (before Linux 5.9, or if a container forbids unshare(2)), and if the agent has a spool folder,
- * whose lock a forked child must release.
+ * programs reach, and no higher: fork() copies a table up to its highest number, so one near a limit of 65,536 makes each fork
+ * of a small program take three times as long. All of the agent's descriptors stay in the program's table if the kernel does
+ * not give a thread a table of its own (before Linux 5.9, or if a container forbids unshare(2)), and if the agent has a spool
+ * folder, whose lock a forked child must release.
  *
  * A successful system call does not prove that the table is ours: valgrind emulates the call, and drops the flag. So before
  * anything is closed, a descriptor is made here, and /proc must show that a thread of the program does not have it. Without

@@ -2,8 +2,9 @@
 /* Deferred verdicts. A generation for which there was no room is not analysed, but users need to know whether it is whole: it is
  * ordered by itself once no stream has work, one generation at a time, in steps like those of job.c.
  *
- * job.c cannot do this without analyses: its jobs hold all bytes of a generation and may wait for streams with work
- * (has_room_for_bytes()), while this one waits until there are none: a deadlock. So it reads through a small buffer. */
+ * The jobs of job.c cannot do this, even without analyses. They hold all bytes of a generation, for which they may wait until
+ * other streams end their work (has_room_for_bytes()), while late work waits until no stream has work: a deadlock. So this file
+ * reads through a small buffer. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

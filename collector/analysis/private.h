@@ -107,7 +107,7 @@ struct tc__analysed {
   struct tc_verdict verdict;
 };
 
-enum { TC__LATE_MAX = 16384 }; /* generations for each loop; some 12 MiB of names */
+enum { TC__LATE_MAX = 16384 }; /* deferred generations of a loop; their names take some 12 MiB */
 struct tc__late_job;
 struct tc__late_work;
 
@@ -139,7 +139,7 @@ struct tc_scheduler {
   TAILQ_HEAD(, tc__analysed) by_heard; /* the longest silent first */
   struct tc_report_maker *maker;
   TAILQ_HEAD(, tc__analysed) asked;
-  TAILQ_HEAD(, tc__analysed) by_reported; /* told less than TC__SCHEDULER_REPORT_NS ago */
+  TAILQ_HEAD(, tc__analysed) by_reported; /* reported less than TC__SCHEDULER_REPORT_NS ago */
 };
 
 /* --- stream.c ------------------------------------------------------------------------ */

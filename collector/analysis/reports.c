@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New figures only mark a stream's reports as out of date: a report is made when a reader asks for it. Two receive
- * figures unasked: the feed while it has a subscriber, and the pause ring; once a second, and less often for long
- * windows. Figures that arrive sooner are held back until then, or replaced by newer ones. What readers wait for is made
- * first: a report takes longer than a step of other work, so a slice begins with it. */
+/* New figures only mark a stream's reports as out of date: a report is made when a reader asks for it. Two receivers get
+ * figures without asking: the feed, while it has a subscriber, and the pause ring. They get figures once a second, for long
+ * windows less often. Figures that arrive sooner are held back until then, or replaced by newer ones. What readers wait for is
+ * made first: a report takes longer than a step of other work, so a slice begins with it. */
 #include "base/clock.h"
 #include "collector/analysis/private.h"
 #include "pack/report.h"

@@ -17,7 +17,7 @@ struct tc_wakeup {
 
 TB_MUST tb_rc tc_wakeup_init(struct tc_wakeup *wakeup, struct tb_diag *diag);
 void tc_wakeup_fini(struct tc_wakeup *wakeup); /* accepts one whose fd is -1 */
-void tc_wakeup_wake(void *wakeup);             /* struct tc_wakeup; fits struct tc_spsc_queue */
+void tc_wakeup_wake(void *wakeup);             /* wakeup: a struct tc_wakeup */
 
 /* Sleeps until woken, at most timeout_ns. Does not sleep if work(self) returns true; work may be NULL. */
 void tc_wakeup_sleep(struct tc_wakeup *wakeup, uint64_t timeout_ns, bool (*work)(void *self),

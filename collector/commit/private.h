@@ -83,7 +83,7 @@ void tc__send_away_writer(struct tc_commit *commit, struct tc_stream *stream, ui
 /* Send replies that a shortage of memory delayed. Returns false if the shortage lasts. */
 bool tc__say_refusal(struct tc_commit *commit, struct tc_stream *stream);
 void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
-/* Passes barriers to the sealer whose earlier records are passed on. */
+/* Passes on to the sealer each barrier before which all records were passed on. */
 void tc__pass_barriers(struct tc_commit *commit);
 void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 

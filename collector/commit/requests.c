@@ -23,7 +23,7 @@ struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind
   return work;
 }
 
-/* Returns false if memory cannot be allocated. The refusal must then be sent later: until it is answered, a stream waits as
+/* Returns false if memory cannot be allocated. The refusal must then be sent later: without an answer the stream would wait as
  * long as its connection lasts. */
 static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
                    uint32_t code, const char *text) {
@@ -112,8 +112,8 @@ bool tc__commit_forget(struct tc_commit *commit, struct tc_stream *stream) {
   return true;
 }
 
-/* If an owner has all its streams, removes the oldest that is over: programs that are killed repeatedly leave a stream each
- * time, which is remembered for a day and must not block others. */
+/* If an owner has its maximum of streams, removes the oldest one that is over. A program that is killed repeatedly leaves a
+ * stream each time. Such streams are remembered for a day, and must not block new ones. */
 static bool has_place(struct tc_commit *commit, const char identity[TC_IDENTITY_MAX]) {
   if (tc_streams_of(&commit->streams, identity) < commit->opt.config->agents_identity_streams_max)
     return true;

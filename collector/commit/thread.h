@@ -30,7 +30,7 @@ struct tc_streams *tc_commit_streams(struct tc_commit *commit);
 TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
                                  struct tb_diag *diag);
 struct tc_wal *tc_commit_wal(struct tc_commit *commit);
-void tc_commit_wake(void *commit); /* struct tc_commit; the sealer has settled reports */
+void tc_commit_wake(void *commit); /* commit: a struct tc_commit; called by the sealer */
 
 TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer,
                               struct tb_diag *diag);

@@ -61,7 +61,7 @@ struct tc_order {
 };
 
 struct tc_order *tc_order_new(const struct tc_order *like); /* NULL: out of memory */
-void tc_order_free(struct tc_order *order);                 /* not what it refers to */
+void tc_order_free(struct tc_order *order);                 /* but not the objects it refers to */
 
 /* Returns true and owns what the order refers to, or false if there is no room or memory. */
 bool tc_worker_order(struct tc_worker *worker, const struct tc_order *order);

@@ -156,8 +156,8 @@ static void on_drained(void *self) {
     tc_tls_resume(c->tls);
 }
 
-/* The peer closed its side while the request was being answered: whether it still reads is unknown, so that a running job
- * would be wasted. While an answer is being sent, a peer that is gone answers with a reset. */
+/* The peer closed its side while its request was being answered. It may not read any more, so the connection and its running
+ * job end. Not while an answer is being sent: a peer that no longer reads then answers with a reset. */
 static void on_left(void *self) {
   struct tc__http_conn *c = self;
 

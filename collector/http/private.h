@@ -213,7 +213,7 @@ void tc__place_take(struct tc__http_conn *c);
 void tc__place_greeted(struct tc__http_conn *c); /* the TLS handshake is finished */
 void tc__place_leave(struct tc__http_conn *c);   /* releases the place, once */
 void tc__place_left(struct tc__http_conn *c);    /* the connection has ended */
-/* May c make a request that is not about health? False: c got an error answer. */
+/* May c make a request that is not about health? Returns false after an error answer. */
 bool tc__place_may_ask(struct tc__http_conn *c);
 bool tc__place_may_listen(struct tc__http_conn *c); /* may c read live events? */
 bool tc__place_may_wait(struct tc__http_conn *c); /* may c make a request with limits of its own? */

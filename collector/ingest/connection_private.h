@@ -72,7 +72,7 @@ struct connection {
   uint64_t held_ms;             /* time held in the window that began at hold_window_ms */
   uint64_t hold_window_ms;
   uint64_t hold_window_jobs;    /* tc_jobs_done() at hold_window_ms */
-  uint64_t moved_seq, moved_ms; /* durable_seq when a window last saw it move or all acked */
+  uint64_t moved_seq, moved_ms; /* as of the last window that saw progress, or all acked */
   uint64_t opened_ms, heard_ms, spoke_ms;
   uint64_t frame_seen, frame_ms; /* number of the frame in progress; when a tick first saw it */
   uint64_t expires_s;            /* of the peer's certificate, in Unix time; 0: no handshake yet */

@@ -41,8 +41,8 @@ void tc__say_welcome(struct connection *c) {
   send_message(c, TP_WELCOME, &m.base);
 }
 
-/* Acks also report credit; credit alone gets a frame only in steps of an eighth. This cannot starve an agent: one without
- * credit has more records in our memory than the unreported rest. */
+/* Acks also report credit; credit alone gets a frame only in steps of an eighth. This cannot starve an agent. While an agent
+ * has no credit, its records in our memory are larger than the unreported rest; when they are freed, the credit is reported. */
 static bool credit_is_worth_a_frame(const struct connection *c) {
   return credit_now(c) - c->credit_reported >= c->credit / CREDIT_STEPS;
 }

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A batch with its frame's worth of header is at most 64 KiB + 41; half of that and more is large. */
+/* A batch with its header has at most 64 KiB + 41 bytes. A record of at least half of STOCK_BYTES is large. */
 enum { STOCK_BYTES = 66 << 10, LARGE_BYTES = STOCK_BYTES / 2 };
 
 /* One number for the whole process, because the store's threads may free a record after its connection is closed. */

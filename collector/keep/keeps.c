@@ -90,7 +90,8 @@ static void remove_at(struct tc_keeps *keeps, size_t i) {
   keeps->all[i] = keeps->all[--keeps->n];
 }
 
-/* Removes the stretches that keep overlaps and returns them joined with it. It may bridge several. */
+/* Removes the stretches that overlap with `keep`, and returns keep joined with them. It may join several that did not overlap
+ * before. */
 static struct tc_keep join(struct tc_keeps *keeps, const struct tc_keep *keep) {
   struct tc_keep joined = *keep;
 

@@ -10,8 +10,9 @@
  * The columns: from and until (ns since 1970 of the trace's clock, both included); when it was noted, on the collector's
  * clock; the rule; the subject.
  *
- * Memory    at most TC_KEEPS_MAX stretches of 160 bytes. One more replaces the one that was noted first of a rule that has
- *           more than 1/32 of all: a rule that fires all the time does not displace other rules' stretches.
+ * Memory    at most TC_KEEPS_MAX stretches of 160 bytes. A further stretch replaces the oldest one (by the time when it was
+ *           noted) of a rule that has more than 1/32 of all stretches: so a rule that fires all the time does not displace the
+ *           stretches of other rules.
  * Threads   any, except for open and free.
  * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
  */

@@ -132,7 +132,7 @@ static void add_end(struct tc_leases *l, const struct tc__lease *lease, const ch
       (struct tc__lease_end){ lease->id, lease->owner, tc_mono_ns(), why };
 }
 
-/* Answers a waiting reader last, when the answer has become true. */
+/* Answers a waiting reader last, when the lease has really ended. */
 static void end_lease(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const char *why) {
   struct tc_lease_ask *waiting = TB_MOVE(lease->waiting);
   size_t bytes = lease->window.bytes;

@@ -42,8 +42,8 @@ struct tc_loop {
   struct tc_spsc_queue inbox[TC_SENDERS];
 };
 
-/* Opens a loop that calls handler.tick every tick_ms. The caller may then add handles to loop->uv. If start() is not called
- * or fails, the caller must close them before close(). */
+/* Opens a loop that calls handler.tick every tick_ms. The caller may then add handles to loop->uv. If start() fails or is never
+ * called, the caller must close its handles before it calls tc_loop_close(). */
 TB_MUST tb_rc tc_loop_open(struct tc_loop *loop, unsigned tick_ms, struct tc_loop_handler handler);
 TB_MUST tb_rc tc_loop_start(struct tc_loop *loop);
 /* Closes a loop that does not run. Calls drop() for each message posted to it. */

@@ -47,7 +47,7 @@ TB_MUST tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_str
 TB_MUST tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t stream,
                                const unsigned char *packed, size_t len, struct tb_diag *diag,
                                uint64_t *out_skip_to);
-/* Logs that the records up to seq of which only this checkpoint's file had a copy are lost. */
+/* Logs a loss: of the records up to seq, some were only in this checkpoint's file, and are lost. */
 void tc_sealer_note_checkpoint_lost(struct tc_sealer *sealer, uint32_t stream, uint64_t lsn,
                                     uint64_t seq);
 /* Returns whether the file of this name in open/ was resumed. */

@@ -37,7 +37,7 @@ void tc_timeline_rest(struct tc_timeline *timeline);
 struct tc_timeline_ask {
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns; /* both 0: the stream's newest generation */
-  struct to_picture_ask picture;        /* without the times */
+  struct to_picture_ask picture;        /* its times are not used */
   bool (*go_on)(void *self);
   void *self;
 };

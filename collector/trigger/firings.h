@@ -9,9 +9,10 @@
  * (by the helper unit, or snap) and, after a !, those left out because the rule did them too often; - for none. An id is the time when the
  * firing was noted, in ns since 1970 on the collector's clock; it is higher than all earlier ids.
  *
- * Memory    at most TC_FIRINGS_MAX, each as long as its texts. One more replaces the oldest of the rule that has the most: a rule that
- *           fires all the time replaces none of another's, so each of N rules has at least TC_FIRINGS_MAX / N. In the rule, firings with
- *           an action begun in the last hour are replaced last: the helper unit may still have to do it, and it counts for the pace.
+ * Memory    at most TC_FIRINGS_MAX, each as long as its texts. A further firing replaces the oldest one of the rule that has
+ *           the most firings. So a rule that fires all the time does not displace the firings of other rules, and each of N
+ *           rules can keep at least TC_FIRINGS_MAX / N. Of a rule's firings, those with an action that was begun in the last
+ *           hour are replaced last: the helper unit may still have to do it, and it counts for the pace.
  * Threads   any, except open and free.
  * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
  */

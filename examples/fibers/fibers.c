@@ -32,7 +32,7 @@ struct queue {
 struct channel {
   unsigned long item[ROOM];
   unsigned first, count, senders;
-  struct queue full, empty; /* it waits because the queue is */
+  struct queue full, empty; /* fibers that wait while the channel is full, or empty */
 };
 
 static struct fiber fibers[FIBERS];
@@ -114,7 +114,7 @@ static void put(struct channel *c, unsigned long item) {
   wake(&c->empty);
 }
 
-/* False: it is empty, and nothing will be put in again. */
+/* Returns false if the channel is empty and has no sender left. */
 static bool take(struct channel *c, unsigned long *out) {
   while (c->count == 0) {
     if (c->senders == 0) return false;

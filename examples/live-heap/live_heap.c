@@ -26,12 +26,12 @@ struct type {
 struct heap {
   struct to_allocfree allocfree;
   struct tb_map object;     /* address: index of its type */
-  struct tb_map place[3];   /* of spans and stacks, by enum to_heap_thing: those that are there */
+  struct tb_map place[3];   /* spans and stacks that exist, by enum to_heap_thing */
   struct tb_map by_address; /* a type's address: its index */
-  struct type *type;        /* the first is that of objects without */
+  struct type *type;        /* the first one is for objects without a type */
   size_t types, room;
   uint64_t made, freed, before; /* objects */
-  uint64_t strange, over;       /* freed, but not there; made, but there already */
+  uint64_t strange, over;       /* freed, but not known; made, but known already */
 };
 
 static tb_rc find_type(struct heap *heap, const struct to_heap_type *type, uint64_t *out) {

@@ -17,9 +17,8 @@ import (
 	"strings"
 )
 
-// The part of nng's protocol that a subscriber needs: each side sends eight bytes that name
-// its protocol, then the publisher sends messages with their length in front. Filtering is the
-// subscriber's: a publisher sends everything to everybody.
+// The part of nng's protocol that a subscriber needs: each side sends eight bytes that name its protocol, then the publisher
+// sends messages with their length in front. The subscriber filters: a publisher sends every message to every subscriber.
 const (
 	publisher  = 0x20
 	subscriber = 0x21

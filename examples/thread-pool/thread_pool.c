@@ -64,7 +64,7 @@ static void add_job(struct job job) {
   pthread_mutex_unlock(&pool.lock);
 }
 
-/* False: the pool is closed, and empty. */
+/* Returns false if the pool is closed and has no jobs left. */
 static bool take_job(struct job *job) {
   lock(&pool.lock);
   while (pool.queued == 0 && !pool.closed) wait_for_change();

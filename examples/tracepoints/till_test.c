@@ -49,8 +49,8 @@ int main(void) {
   pthread_create(&a, NULL, ada, NULL);
   pthread_create(&b, NULL, bob, NULL);
 
-  /* All of Bob's visit is first, though Ada may have come before; she stands at her first event, and while both stand the
-   * till is as it was. */
+  /* All of Bob's visit comes first, although Ada may have come earlier: she is held at her first event. While both are held,
+   * the till does not change. */
   check(x, ta_expect_pause(x, "bob", "till.saleBegin(customer=\"Bob\", cents=7)"));
   check_cents(0);
   check(x, ta_expect_pause(x, "bob", "till.saleEnd(customer=\"Bob\", in_till=7)"));

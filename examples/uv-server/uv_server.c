@@ -25,7 +25,7 @@ struct client {
   uv_tcp_t tcp;
   char line[LINE];
   size_t length;
-  unsigned requests; /* that still need it */
+  unsigned requests; /* that still need the client */
   bool closed;
 };
 

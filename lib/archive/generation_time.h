@@ -21,7 +21,7 @@ struct tc_clock_ticks {
   bool any;
 };
 
-/* version: of tc_go_version(). Ignores a batch that cannot be read. */
+/* version: a result of tc_go_version(). Ignores a batch that cannot be read. */
 void tc_clock_ticks_take(struct tc_clock_ticks *ticks, unsigned version, const void *batch,
                          size_t len);
 /* Stores the times in the generation's meta. */

@@ -52,7 +52,7 @@ void tc_text_file_changed(struct tc_text_file *file) {
 static tb_rc save_locked(struct tc_text_file *file, void *self,
                          void (*print)(void *self, struct tb_buf *out), struct tb_diag *diag) {
   uint64_t version =
-      atomic_load(&file->version); /* the list is printed later, so it is not older */
+      atomic_load(&file->version); /* read first: the printed list is at least this new */
   struct tb_buf text;
   struct tb_mem mem;
 

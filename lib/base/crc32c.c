@@ -23,7 +23,7 @@ static const uint32_t zero_bytes[31] = {
 
 #define HW __attribute__((target("sse4.2,pclmul"))) static inline
 
-enum { LANE_BYTES = 1024, ONE_LANE = 10, TWO_LANES = 11 }; /* in zero_bytes */
+enum { LANE_BYTES = 1024, ONE_LANE = 10, TWO_LANES = 11 }; /* the last two index zero_bytes */
 
 HW uint64_t load_word(const unsigned char *p) {
   uint64_t word;

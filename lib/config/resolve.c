@@ -47,8 +47,8 @@ static tb_rc make_absolute(char **path, struct tb_diag *diag) {
   return set_text(path, text, diag);
 }
 
-/* Returns the folder that the service manager made for this daemon, else `otherwise`. Of a list with colons it is the
- * first. */
+/* Returns the folder that the service manager made for this daemon, the first one if the variable has several (separated by
+ * colons), or `otherwise` if it has none. */
 static char *managed_folder(const char *variable, const char *otherwise) {
   const char *folder = getenv(variable);
 

@@ -219,7 +219,7 @@ tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__origin at, const char 
 
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
-    /* The right key in the wrong section is near. */
+    /* A correct key in the wrong section counts as near. */
     unsigned far = strcmp(key->key, tail) == 0 ? 1 : edit_distance(name, key->name);
     if (far < best) {
       best = far;

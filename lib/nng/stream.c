@@ -33,8 +33,8 @@ void tc_nng_streams_init(void) {
 }
 
 /* An operation that nng refuses gets NNG_ECANCELED at once, and no callback. A started operation cannot have this result yet:
- * its result starts as 0, and only the owner's close cancels it, which first waits for the message. No later operation of
- * the same aio can get here meanwhile, because every caller in nng holds the lock that the callback takes.
+ * the result starts as 0, and only a close by the owner cancels the operation, after waiting for the message. No later
+ * operation of the same aio can get here meanwhile, because every caller in nng holds the lock that the callback takes.
  *
  * Never use NNG_ECLOSED: nng's listeners would treat it as their own close. */
 static void end_refused(nng_aio *aio) {

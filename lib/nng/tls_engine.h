@@ -29,8 +29,8 @@ struct tc_nng_terms {
   /* Time for handshake and nng's greeting, enforced by tc_nng_tls_expire(); 0: no limit. nng's own 10 s start again with each
    * byte of the greeting and do not apply to the handshake. */
   unsigned greeting_ms;
-  /* Limit of peers in handshake or greeting (needs greeting_ms; 0: no limit): a further one ends the oldest of the address that
-   * has the most. Handshakes cost a peer nothing, so they must not use all places of nng/accept.h. */
+  /* Limit of peers in handshake or greeting (needs greeting_ms; 0: no limit): a further peer ends the oldest connection of the
+   * address that has the most. Handshakes cost a peer nothing, so they must not use all places of nng/accept.h. */
   unsigned greeting_max;
 };
 

@@ -49,7 +49,7 @@ TB_MUST tb_rc tr_figure_path_parse(const char *text, size_t len,
 /* Returns false if the report is of another kind or does not have the number. */
 bool tr_figure_path_read(const struct tr_figure_path *path, const struct to_report *report,
                          double *out);
-/* Reads the number from a report in a message. */
+/* Works as tr_figure_path_read(), on the message of a report. */
 bool tr_figure_path_unpack(const struct tr_figure_path *path,
                            const Tracecollect__V1__StreamReport *report, double *out);
 

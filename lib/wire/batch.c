@@ -82,8 +82,8 @@ size_t tw_batch_write_header(unsigned char *out, const struct tw_batch *batch) {
   return n;
 }
 
-/* The header as Go's scanner accepts it: any number of spaces for one, any before the number, which
- * may have leading zeros. The header must end within HEADER_BYTES_MAX. */
+/* Accepts what Go's scanner accepts: several spaces instead of one, spaces before the number, and leading zeros in the number.
+ * The header must end within HEADER_BYTES_MAX. */
 enum { HEADER_BYTES_MAX = 4096 };
 
 static bool is_space(unsigned char c) {

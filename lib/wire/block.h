@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans 64 bytes of numbers at a time, as words with one bit a byte: where numbers end, how many, which of four. */
+/* Scans 64 bytes of numbers (LEB128) at a time. The results are words with one bit for each byte: where numbers end, how many
+ * end, and which ones are the n-th of each four. */
 #ifndef TW_BLOCK_H
 #define TW_BLOCK_H
 
@@ -14,18 +15,18 @@
 enum { TW_BLOCK_BYTES = 64 };
 #define TW_EACH_BYTE UINT64_C(0x0101010101010101)
 
-/* The first byte is the lowest bit. */
+/* The lowest bit stands for the first byte. */
 struct tw_block {
-  uint64_t ends;  /* top bit clear: ends a number */
+  uint64_t ends;  /* bytes that end a number: their top bit is clear */
   uint64_t large; /* bytes that end a number and are at least the limit */
 };
 
-/* The top bits of eight bytes, side by side. */
+/* Returns the top bits of eight bytes as the lowest eight bits. */
 static inline uint64_t tw_top_bits(uint64_t word) {
   return ((word >> 7 & TW_EACH_BYTE) * UINT64_C(0x0102040810204080)) >> 56;
 }
 
-/* For machines without vectors. limit: 0 to 128. */
+/* For processors without vector instructions. limit: 0 to 128. */
 static inline struct tw_block tw_block_by_words(const unsigned char *bytes, unsigned limit) {
   struct tw_block block = { 0, 0 };
 
@@ -50,7 +51,7 @@ static inline struct tw_limit tw_limit(unsigned limit) {
 static inline uint64_t tw_block_tops(const unsigned char *bytes, __m128i below, uint64_t *large) {
   __m128i some = _mm_loadu_si128((const __m128i *)(const void *)bytes);
 
-  /* Bytes with their top bit set are negative here: never large. */
+  /* Bytes with their top bit set are negative in this comparison, so they are never large. */
   *large = (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(some, below));
   return (unsigned)_mm_movemask_epi8(some);
 }
@@ -80,14 +81,14 @@ static inline struct tw_block tw_block(const unsigned char *bytes, struct tw_lim
 }
 #endif
 
-/* Returns in byte i the number of bits set in bytes 0 to i; the top byte has the total. */
+/* Byte i of the result is the number of bits set in bytes 0 to i; so the top byte is the total. */
 static inline uint64_t tw_count_up(uint64_t bits) {
   bits -= bits >> 1 & 0x55 * TW_EACH_BYTE;
   bits = (bits & 0x33 * TW_EACH_BYTE) + (bits >> 2 & 0x33 * TW_EACH_BYTE);
   return ((bits + (bits >> 4)) & 0x0f * TW_EACH_BYTE) * TW_EACH_BYTE;
 }
 
-/* Returns the place of the nth set bit, n from 1; counts: tw_count_up() of bits. */
+/* Returns the position of the nth set bit, n from 1. counts: tw_count_up(bits). */
 static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
   uint64_t reached = ((counts | 0x80 * TW_EACH_BYTE) - n * TW_EACH_BYTE) & 0x80 * TW_EACH_BYTE;
   unsigned byte = (unsigned)__builtin_ctzll(reached) & ~7u;
@@ -97,7 +98,7 @@ static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
   return byte + (unsigned)__builtin_ctzll(bits);
 }
 
-/* Moves the lowest bits of `bits` to the places of the bits set in `places`. */
+/* Moves the lowest bits of `bits` to the positions of the bits set in `places` (the instruction PDEP). */
 static inline uint64_t tw_deposit(uint64_t bits, uint64_t places) {
 #ifdef __x86_64__
   __asm__("pdepq %2, %1, %0" : "=r"(bits) : "r"(bits), "r"(places));
@@ -107,7 +108,7 @@ static inline uint64_t tw_deposit(uint64_t bits, uint64_t places) {
   return bits;
 }
 
-/* Moves the bits at those places to the lowest bits; the inverse of tw_deposit(). */
+/* Moves the bits at those positions to the lowest bits (the instruction PEXT); the inverse of tw_deposit(). */
 static inline uint64_t tw_extract(uint64_t bits, uint64_t places) {
 #ifdef __x86_64__
   __asm__("pextq %2, %1, %0" : "=r"(bits) : "r"(bits), "r"(places));
@@ -124,7 +125,7 @@ static inline unsigned tw_count(uint64_t bits) {
   return (unsigned)bits;
 }
 
-/* Sets bit i if an odd number of bits 0 to i is set. */
+/* Bit i of the result is set if an odd number of bits 0 to i is set. */
 static inline uint64_t tw_odd_up(uint64_t bits) {
   bits ^= bits << 1;
   bits ^= bits << 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line at a time, a word at a time. An event is made whole beside the table before it goes in, so that what comes
- * again can be compared, and what is refused leaves nothing. */
+/* Reads line by line, word by word. An event is read into a struct of its own before it is added to the table: so a repeated
+ * declaration can be compared with the first one, and a refused one leaves nothing in the table. */
 #include "wire/experiments.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct reading {
   bool numbered;
   unsigned line;
   const char *pos, *end; /* of the line */
-  int experiment;        /* index of the current one; -1: none yet */
+  int experiment;        /* index of the current experiment; -1: none yet */
   struct tb_diag *diag;
 };
 
@@ -184,7 +184,7 @@ enum tw_arg_type tw_arg_type_of(const char *label) {
   return TW_ARG_VALUE;
 }
 
-/* Whether label is X or X_type, X being the first len bytes of what. */
+/* Returns true if the argument's label is X or X_type, where X is the first len bytes of `what`. */
 static bool is_of(const struct tw_arg *arg, const char *what, size_t len) {
   if (strncmp(arg->label, what, len) != 0) return false;
   if (arg->label[len] == '\0') return true;
@@ -371,7 +371,7 @@ size_t tw_experiment_write(const struct tw_experiments *x, unsigned experiment,
                           x->experiment[experiment].name, x->experiment[experiment].number);
 }
 
-/* Names are bounded, so a line is: 6 + 48 + 7 + 8 + 4 * 33 + 1. */
+/* The longest line has 6 + 48 + 7 + 8 + 4 * 33 + 1 bytes, because names have a maximum length. */
 size_t tw_own_event_write(const struct tw_own_event *event, char out[TW_EXPERIMENT_LINE_MAX]) {
   int n = snprintf(out, TW_EXPERIMENT_LINE_MAX, "event %s id=%u ctx=%s", event->spec.name,
                    event->type, contexts[event->context]);

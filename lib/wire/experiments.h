@@ -5,14 +5,14 @@
  *   event Hit key_string bytes_value           # needs a thread, a proc and a goroutine
  *   event Evict ctx=M lru lru_seq bytes_value  # needs a thread; lru's events follow each other by number
  *
- * An argument is name(_type)?, and its type one of string, g, stack, value, seq, m, p, task, pstatus, gstatus; without
- * one, it is a value. ctx is MPG (without it), MP, M or any. An argument X_seq puts the events in order: of those that
- * have it, number 1 of X comes before number 2, whatever the clocks say. If the event has an argument X, or
- * X_type, that names the X; else there is one X in the experiment. Numbers begin with 1 in each generation.
+ * An argument is name(_type)?. The type is one of string, g, stack, value (the default), seq, m, p, task, pstatus, gstatus. ctx
+ * is MPG (the default), MP, M or any. An argument X_seq orders the events that have it: number 1 of X comes before number 2,
+ * whatever the clocks say. If the event also has an argument X or X_type, its value identifies the X that the number belongs
+ * to; otherwise the experiment has only one X. Numbers begin with 1 in each generation.
  *
- * In a trace every experiment and event also has its number (id=2, id=137), and the text stands in experimental batches
- * of experiment TW_EXPERIMENT_SPECS, after the line TW_EXPERIMENTS_MAGIC, in each generation that has such events: a
- * generation can be read alone. A declaration that a batch repeats must be the same.
+ * In a trace every experiment and event also has its number (id=2, id=137). The text is in experimental batches of experiment
+ * TW_EXPERIMENT_SPECS, after the line TW_EXPERIMENTS_MAGIC, in each generation that has such events: so each generation can be
+ * read alone. A repeated declaration must equal the first one.
  *
  * Memory    one object of fixed size; texts are copied into it.
  * Errors    TB_BROKEN, with line and reason in diag. Earlier declarations stay.
@@ -25,7 +25,7 @@
 
 enum {
   TW_EXPERIMENT_FIRST = 2,   /* numbers of experiments: 1 is AllocFree */
-  TW_EXPERIMENT_SPECS = 255, /* no experiment: declares the others */
+  TW_EXPERIMENT_SPECS = 255, /* not an experiment: its batches declare the others */
   TW_OWN_EVENT_FIRST = 137,  /* numbers of events: those below are Go's */
   TW_OWN_EVENTS_MAX = 256 - TW_OWN_EVENT_FIRST,
   TW_EXPERIMENTS_MAX = 32, /* in a trace */
@@ -33,7 +33,7 @@ enum {
   TW_ARG_LABEL_MAX = 32,
   TW_SEQUENCES_MAX = 16,
   TW_EXPERIMENTS_TEXT_MAX = 16 << 10, /* all names together */
-  TW_EXPERIMENT_LINE_MAX = 320,       /* as tw_experiment_write() writes them */
+  TW_EXPERIMENT_LINE_MAX = 320,       /* maximum of tw_experiment_write() */
 };
 #define TW_EXPERIMENTS_MAGIC "tracecollect experiments 1\n"
 
@@ -45,13 +45,13 @@ enum tw_context { TW_CTX_MPG, TW_CTX_MP, TW_CTX_M, TW_CTX_ANY, TW_CONTEXTS };
 const char *tw_context_name(enum tw_context context);
 
 struct tw_own_event {
-  struct tw_spec spec; /* as of any other event; kind TW_KIND_EXPERIMENT */
+  struct tw_spec spec; /* like that of Go's events; kind TW_KIND_EXPERIMENT */
   uint8_t type;        /* its number; 0: none yet */
   uint8_t experiment;  /* index */
   uint8_t context;     /* enum tw_context */
-  uint8_t sequence;    /* index, if it has one */
-  int8_t seq_arg;      /* index of the sequence number; -1: none */
-  int8_t of_arg;       /* index of the argument that names the X; -1: only one X */
+  uint8_t sequence;    /* index, if seq_arg is not -1 */
+  int8_t seq_arg;      /* index of the argument X_seq; -1: none */
+  int8_t of_arg;       /* index of the argument that identifies the X; -1: none */
 };
 
 struct tw_experiments {

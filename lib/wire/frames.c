@@ -5,13 +5,13 @@
 #include "base/result.h"
 #include "wire/block.h"
 
-/* A string id of one byte can be compared with the largest so far directly, one of two bytes by its second. */
+/* A string id of one byte is compared with the largest id so far directly, an id of two bytes by its second byte. */
 enum { ONE_BYTE_END = 1 << 7, TWO_BYTES_END = 1 << 14 };
 
-/* The second and the third of each four numbers. */
+/* A bit for the second and the third of each four numbers. */
 static const uint64_t middle_two = UINT64_C(0x6666666666666666);
 
-/* The pattern moved down by n numbers that came before. */
+/* Moves the pattern down by the n numbers of the previous block. */
 static inline uint64_t rotate_down(uint64_t pattern, unsigned n) {
   return pattern >> n % 64 | pattern << -n % 64;
 }
@@ -20,21 +20,21 @@ static inline uint64_t rotate_down(uint64_t pattern, unsigned n) {
 struct walk {
   uint64_t
       middle; /* the second and third of each four numbers, counted from the last block's end */
-  uint64_t odd, half;       /* how many numbers modulo 4: low and high bit, at each byte */
-  uint64_t open, two, four; /* bytes that end no number; two and four of them in a row */
+  uint64_t odd, half;       /* number of numbers up to each byte, modulo 4: low and high bit */
+  uint64_t open, two, four; /* bytes that do not end a number; two, four of them in a row */
 };
 
-/* bits moved up by n places, filled from the top of the word before. */
+/* Moves bits up by n positions, and fills in the top bits of the previous word. */
 static inline uint64_t shift_in(uint64_t bits, uint64_t before, unsigned n) {
   return bits << n | before >> (64 - n);
 }
 
-/* All bits, if the top one is set. */
+/* Returns all ones if the top bit is set, else 0. */
 static inline uint64_t spread_top(uint64_t bits) {
   return (uint64_t)((int64_t)bits >> 63);
 }
 
-/* False: a number of more than eight bytes. */
+/* Returns false if a number has more than eight bytes. */
 static inline bool all_short(struct walk *walk, uint64_t open) {
   uint64_t two = open & shift_in(open, walk->open, 1);
   uint64_t four = two & shift_in(two, walk->two, 2);
@@ -45,7 +45,7 @@ static inline bool all_short(struct walk *walk, uint64_t open) {
   return eight == 0;
 }
 
-/* Where function and file ids end: the second and third number of four. */
+/* Returns the bytes at which function and file ids end: the second and third of each four numbers. */
 static inline uint64_t string_ends(struct walk *walk, uint64_t ends, const bool deposits) {
   if (deposits) return tw_deposit(walk->middle, ends);
   walk->odd = tw_odd_up(ends) ^ spread_top(walk->odd);

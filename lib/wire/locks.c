@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 10 to 20 bytes a lock and holder, once a generation. */
+/* Each pair of lock and holder takes 10 to 20 bytes, once in a generation. */
 #include "wire/locks.h"
 
 #include <string.h>

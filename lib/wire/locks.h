@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The locks of a generation: which waits are for the same one (docs/FORMAT.md, "Locks").
+/* The locks of a generation: they show which waits are for the same lock (docs/FORMAT.md, "Locks").
  *
- * The reason of a wait is a string. A wait for a known lock has a string of its own, with the same text as any other
- * wait for that reason, and the sub-stream "locks" of experiment 1 says which lock, and which thread held it, that string
- * stands for. Go's tools see the reason alone, and an event costs no more than without.
+ * The reason of a wait is a string. A wait for a known lock uses a separate string with the same text as the reason's. The
+ * sub-stream "locks" of experiment 1 maps this string to the lock, and to the thread that held it. Go's tools see only the
+ * reason, and an event is no larger than without locks.
  *
  *   TB_TRY(tw_write_locks(&w, missed));                   -- first thing in the batch
  *   rc = tw_write_lock(&w, &(struct tw_lock){ .string = id, .object = (uintptr_t)mutex, .holder = thread });
@@ -22,18 +22,18 @@
 
 enum {
   TW_FIRST_VERSION_WITH_LOCKS = 23
-}; /* version of the trace's header: older ones have no such batches */
+}; /* older versions of the header have no experimental batches */
 
 struct tw_lock {
-  uint64_t string; /* the reason of waits for it */
+  uint64_t string; /* string of the waits for this lock */
   uint64_t object; /* its address */
-  uint64_t holder; /* the thread that held it when these waits began; 0: not known */
-  uint64_t name;   /* string: what the program calls it; 0: not known */
+  uint64_t holder; /* thread that held it when these waits began; 0: not known */
+  uint64_t name;   /* string of the program's name for it; 0: not known */
 };
 
-/* missed: waits of this generation whose lock is not said, because there were too many. */
+/* missed: number of waits of this generation whose lock is left out because there were too many locks. */
 TB_MUST tb_rc tw_write_locks(struct tw_write *w, uint64_t missed);
-/* TB_AGAIN: this batch is full. */
+/* TB_AGAIN: this batch is full, nothing was written. */
 TB_MUST tb_rc tw_write_lock(struct tw_write *w, const struct tw_lock *lock);
 
 struct tw_locks_reading {

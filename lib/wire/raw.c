@@ -3,7 +3,7 @@
 
 #include "wire/block.h"
 
-/* Moves *pos over n numbers; *last becomes the last of them. */
+/* Moves *pos past n numbers; *last is set to the last of them. */
 static tb_rc skip_numbers(const unsigned char **pos, const unsigned char *end, uint64_t n,
                           struct tb_diag *diag, uint64_t *last) {
   for (; n > 0; n--) {
@@ -52,7 +52,7 @@ tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end, stru
   TB_TRY(skip_numbers(&pos, end, out->nargs, diag, &last));
   if (out->spec->kind == TW_KIND_STACK && (int64_t)last > 0) {
     out->frames = last;
-    /* Four bytes a frame at least: a count that does not fit cannot be met by what is here. */
+    /* A frame has at least four bytes, so a forged count ends with the bytes. */
     for (uint64_t left = out->frames; left > 0; left--)
       TB_TRY(skip_numbers(&pos, end, 4, diag, &last));
   }

@@ -4,8 +4,8 @@
  * A batch's header counts as an event here, so a whole trace reads as a flat sequence.
  *
  * Memory    all pointers borrow from the bytes read.
- * Errors    TB_AGAIN: cut off within a number. TB_END: cut off where a number, a frame or data should
- *           begin (where Go's raw reader stops in silence). TB_BROKEN: see diag.
+ * Errors    TB_AGAIN: cut off within a number. TB_END: cut off where a number, a frame or data should begin (where Go's raw
+ *           reader stops without an error). TB_BROKEN: see diag.
  */
 #ifndef TW_RAW_H
 #define TW_RAW_H
@@ -24,8 +24,8 @@ struct tw_raw {
   uint64_t data_len;
 };
 
-/* Reads the event at the start of n > 0 bytes. Types from types_end on are refused: TW_EV_LIMIT, or as
- * Go's raw reader does tw_version_events_end(). A number without a row of its own has a spec without name. */
+/* Reads the event at the start of n > 0 bytes. Types from types_end on are refused. types_end is TW_EV_LIMIT or, to equal Go's
+ * raw reader, tw_version_events_end(). If the event table has no row for a type, spec has no name. */
 TB_MUST tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end,
                           struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
 

@@ -28,7 +28,7 @@ static __attribute__((noinline)) tb_rc read_number_slow(struct tw_section *secti
                  used < 0 ? "wider than 64 bits" : "cut off");
 }
 
-/* Eight bytes at once; a longer number, and the last of a batch, byte by byte. */
+/* Reads eight bytes at once. A longer number, and numbers in the last bytes of a batch, are read byte by byte. */
 static inline tb_rc read_number(struct tw_section *section, const char *what, uint64_t *out) {
   if (TB_LIKELY(section->end - section->pos >= 8)) {
     uint64_t word = tw_load8(section->pos), ends = tw_ends(word);
@@ -65,7 +65,7 @@ tb_rc tw_string_next(struct tw_section *section, struct tw_string *out) {
   return TB_OK;
 }
 
-/* One number of a frame; a missing one is a fault here, never an end. */
+/* Reads a number of a frame. Returns NULL if it is missing: that is a fault here, not the end of the table. */
 static inline const unsigned char *frame_number(const unsigned char *pos, const unsigned char *end,
                                                 uint64_t *out) {
   if (TB_LIKELY(pos < end && *pos < 0x80)) {
@@ -121,8 +121,8 @@ const unsigned char *tw_frame_read(const unsigned char *pos, struct tw_frame *ou
   return frame_number(pos, end, &out->line);
 }
 
-/* A frame whose counter takes at most eight bytes, and whose other numbers take eight together; eight bytes after it can be read.
- * NULL: it is none. */
+/* Skips a frame and reads its program counter. Returns NULL if the counter takes more than eight bytes, or the three other
+ * numbers together more than eight. Reads up to eight bytes after the frame. */
 static inline const unsigned char *short_frame(const unsigned char *pos, uint64_t *out_pc) {
   uint64_t word = tw_load8(pos), ends = tw_ends(word);
 
@@ -138,7 +138,7 @@ static inline const unsigned char *short_frame(const unsigned char *pos, uint64_
 void tw_frame_pcs(const unsigned char *pos, size_t n, uint64_t *out) {
   for (size_t i = 0; i < n; i++) {
     struct tw_frame frame;
-    /* Each of the two frames after it has four bytes at least. */
+    /* Two more frames follow, of four bytes at least: eight bytes after this frame can be read. */
     const unsigned char *next = i + 2 < n ? short_frame(pos, &out[i]) : NULL;
     if (TB_UNLIKELY(next == NULL)) {
       next = tw_frame_read(pos, &frame);

@@ -20,7 +20,7 @@ struct tw_section {
   uint64_t string_id_max; /* largest id of a function or file that frames have named */
 };
 
-/* The batch's first byte says what it holds; before 1.25 a sync batch has none (pass version). */
+/* The batch's first byte is its kind. Before 1.25 a sync batch has no such byte: therefore pass the version. */
 void tw_section_open(struct tw_section *section, const struct tw_batch *batch, unsigned version,
                      struct tb_diag *diag);
 
@@ -31,7 +31,7 @@ struct tw_string {
 };
 TB_MUST tb_rc tw_string_next(struct tw_section *section, struct tw_string *out);
 
-/* Frames stay as they are on the wire: checked to be readable, not read. */
+/* Frames in their encoded form, which was checked: tw_frame_read() cannot fail. */
 struct tw_stack {
   uint64_t id;
   unsigned nframes; /* at most TW_STACK_FRAMES_MAX */
@@ -42,9 +42,9 @@ TB_MUST tb_rc tw_stack_next(struct tw_section *section, struct tw_stack *out);
 struct tw_frame {
   uint64_t pc, function, file, line; /* function and file are string ids */
 };
-/* Reads a frame of a checked stack; answers where the next begins. */
+/* Reads a frame of a checked stack; returns the begin of the next one. */
 const unsigned char *tw_frame_read(const unsigned char *pos, struct tw_frame *out);
-/* Program counters of the first n frames of a checked stack. */
+/* Reads the program counters of the first n frames of a checked stack. */
 void tw_frame_pcs(const unsigned char *pos, size_t n, uint64_t *out);
 
 struct tw_cpu_sample {

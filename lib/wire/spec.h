@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The event table (wire/events.def) as data, and the numbers of the format.
  *
- * A trace says its version in its header: 22, 23, 25 or 26 (a 1.24 program writes 23, a 1.27
- * program 26). Each version only added events, at the end of the table.
+ * The header of a trace has its version: 22, 23, 25 or 26 (a 1.24 program writes 23, a 1.27 program 26). Each version only
+ * added events at the end of the table.
  */
 #ifndef TW_SPEC_H
 #define TW_SPEC_H
@@ -41,7 +41,7 @@ enum tw_proc_status {
   TW_PROC_RUNNING,
   TW_PROC_IDLE,
   TW_PROC_SYSCALL,
-  TW_PROC_SYSCALL_ABANDONED, /* stolen from a thread that is not known any more */
+  TW_PROC_SYSCALL_ABANDONED, /* stolen from a thread that is no longer known */
   TW_PROC_STATUSES
 };
 
@@ -51,11 +51,11 @@ enum tw_kind {
   TW_KIND_NONE,       /* no such event */
   TW_KIND_BATCH,      /* header of a batch */
   TW_KIND_STRUCT,     /* entry of a table; no dt */
-  TW_KIND_STACK,      /* the same, frames follow */
-  TW_KIND_DATA,       /* the same, a length and bytes follow */
-  TW_KIND_CLOCK,      /* has a dt and counts from its batch's time, but stands in a sync batch */
-  TW_KIND_TIMED,      /* has a dt, stands in a thread's batches */
-  TW_KIND_EXPERIMENT, /* the same, part of an experiment */
+  TW_KIND_STACK,      /* as STRUCT, followed by frames */
+  TW_KIND_DATA,       /* as STRUCT, followed by a length and bytes */
+  TW_KIND_CLOCK,      /* has a dt from its batch's time; in sync batches only */
+  TW_KIND_TIMED,      /* has a dt; in a thread's batches */
+  TW_KIND_EXPERIMENT, /* as TIMED, of an experiment */
 };
 
 enum tw_arg_type {
@@ -78,14 +78,14 @@ struct tw_arg {
 
 struct tw_spec {
   const char *name;      /* NULL: no such event */
-  struct tw_arg args[5]; /* dt not among them */
+  struct tw_arg args[5]; /* without dt */
   uint8_t nargs;
   uint8_t since; /* header version */
   uint8_t kind;  /* enum tw_kind */
   uint8_t opens; /* enum tw_event whose range this one ends or restates, TW_EV_NONE: none */
 };
 
-/* A row for every byte: an unknown one has kind TW_KIND_NONE and no name. */
+/* A row for each value of a byte; unknown events have kind TW_KIND_NONE and no name. */
 extern const struct tw_spec tw_specs[UINT8_MAX + 1];
 
 static inline const struct tw_spec *tw_spec(uint8_t type) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A unit (header, batch or end mark) that lies whole in what is fed is handed on from there; one
- * that straddles two feeds is put together in `carry`, which has room for the largest. */
+/* A unit is a header, a batch or an end mark. If all of it is in the fed bytes, it is passed on from there. If it straddles two
+ * feeds, it is put together in `carry`, which has room for the largest unit. */
 #include "wire/split.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ void tw_split_reset(struct tw_split *split) {
   split->carry = carry;
 }
 
-/* Reads the next unit at bytes into out. TB_AGAIN: it is not whole. */
+/* Reads the unit at the begin of bytes. TB_AGAIN: its end is missing. */
 static tb_rc read_unit(struct tw_split *split, const unsigned char *bytes, size_t n,
                        struct tw_item *out) {
   tb_diag_place(&split->fault, TB_NO_GEN, TB_NO_THREAD, split->offset);
@@ -80,7 +80,7 @@ static tb_rc feed_carry(struct tw_split *split, const unsigned char *bytes, size
     return TB_OK;
   }
   if (rc == TB_AGAIN) {
-    if (!TB_CHECK(more == n)) return TB_BUDGET; /* the carry holds any unit whole */
+    if (!TB_CHECK(more == n)) return TB_BUDGET; /* the carry has room for any unit */
     split->carry_len += n;
     *out_used = n;
     return TB_AGAIN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An endless Go trace stream, cut where its own batches begin and end.
+/* Splits an endless Go trace stream into its header, batches and end marks.
  *
  *   struct tw_item item;
  *   size_t used;
@@ -9,17 +9,16 @@
  *   }                                          -- TB_AGAIN: all n taken, feed more
  *   while (tw_split_finish(&split, &item) == TB_OK) handle(&item);
  *
- * No byte is lost: the items' bytes, put together, are the stream. After a byte that cannot begin a
- * batch (split.fault then says what and where) everything is handed on as RAW, as it comes.
+ * No byte is lost: the bytes of all items together are the stream. After a byte that cannot begin a batch, all further bytes
+ * are returned as RAW, in pieces as they were fed; split.fault has the reason and the place.
  *
- * Before 1.26 a generation ends where a batch with another number comes, from 1.26 at an end mark;
- * the splitter reports numbers and marks, the caller draws the conclusion.
+ * Before 1.26 a generation ends at the first batch with another generation number, from 1.26 on at an end mark. The splitter
+ * only reports numbers and marks; the caller decides where generations end.
  *
- * Memory    at most one batch and its header (64 KiB), charged to mem once a batch straddles two
- *           feeds. An item is lent until the next call; `stays` says that its bytes are the
- *           caller's own, not the splitter's.
+ * Memory    at most one batch and its header (64 KiB), charged to mem once a batch straddles two feeds. An item is lent until
+ *           the next call. `stays`: its bytes are in the caller's buffer, not in the splitter's.
  * Threads   use each object from one thread at a time.
- * Errors    TB_NOMEM, TB_BUDGET from mem (nothing is taken then). Malformed input is no error.
+ * Errors    TB_NOMEM, TB_BUDGET from mem: no bytes were taken. Malformed input is not an error.
  */
 #ifndef TW_SPLIT_H
 #define TW_SPLIT_H
@@ -36,7 +35,7 @@ enum tw_item_kind {
 
 struct tw_item {
   enum tw_item_kind kind;
-  const unsigned char *bytes; /* whole: a batch with its header */
+  const unsigned char *bytes; /* all of the item: a batch with its header */
   size_t len;
   uint64_t offset; /* of bytes[0] in the stream */
   bool stays;
@@ -61,10 +60,10 @@ TB_MUST tb_rc tw_split_reserve(struct tw_split *split);
 /* Starts a new stream at offset 0. */
 void tw_split_reset(struct tw_split *split);
 
-/* TB_OK: *out holds an item, *out_used bytes taken. TB_AGAIN: all n bytes taken, no item yet. */
+/* TB_OK: *out is an item, *out_used bytes were taken. TB_AGAIN: all n bytes were taken, there is no item yet. */
 TB_MUST tb_rc tw_split_feed(struct tw_split *split, const void *bytes, size_t n, size_t *out_used,
                             struct tw_item *out);
-/* The stream ends here: TB_OK with what is left as RAW (and the fault set), or TB_END. */
+/* Call it at the end of the stream. TB_OK: *out has the remaining bytes as RAW, and the fault is set. TB_END: none remain. */
 TB_MUST tb_rc tw_split_finish(struct tw_split *split, struct tw_item *out);
 
 #endif

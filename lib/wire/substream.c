@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A foreign batch differs from one of ours in six bytes that neither a count, a small number nor text begins
- * with; Go's own batches begin with 0 or 1. */
+/* Our batches begin with six bytes with which no count, small number or text begins. So batches of others differ from them;
+ * Go's own begin with 0 or 1. */
 #include "wire/substream.h"
 
 #include <inttypes.h>
@@ -11,10 +11,7 @@
 /* magic, version, kind, length of the name */
 static const unsigned char magic[] = { 0xd5, 't', 'c', 's', 'u', 'b' };
 enum { VERSION_AT = sizeof magic, KIND_AT, NAME_LEN_AT, HEADER_BYTES };
-enum {
-  PIECE_NUMBERS = 4,
-  PIECE_LEAST = 256
-}; /* a shorter piece is only written as a blob's last */
+enum { PIECE_NUMBERS = 4, PIECE_LEAST = 256 }; /* only the last piece of a blob may be shorter */
 
 _Static_assert(TW_BATCH_HEADER_BYTES_MAX + TW_VARINT_BYTES_MAX + HEADER_BYTES +
                        TW_SUBSTREAM_NAME_MAX + PIECE_NUMBERS * TW_VARINT_BYTES_MAX + PIECE_LEAST <=
@@ -54,7 +51,7 @@ tb_rc tw_substream_read(const unsigned char *data, size_t len, struct tb_diag *d
   return TB_OK;
 }
 
-/* Each number is looked at before the next one relies on it; nothing is added that could wrap. */
+/* Checks each number before the next check relies on it. No sum can wrap. */
 static tb_rc check_piece(const struct tw_piece *p, uint64_t len, size_t left,
                          struct tb_diag *diag) {
   if (p->id == 0) return tb_fail(diag, TB_BROKEN, "a piece of blob 0, which is none");

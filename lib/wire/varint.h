@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unsigned LEB128: seven bits a byte, low ones first, the top bit says that another byte follows.
+/* Unsigned LEB128: seven bits a byte, low ones first, the top bit means that another byte follows.
  *
  * At most ten bytes, the tenth at most 1. Padding (trailing zero groups) is allowed: Go's runtime
  * pads lengths that it fills in later.
@@ -36,7 +36,7 @@ static inline int tw_varint_read(const unsigned char *pos, const unsigned char *
   return -1;
 }
 
-/* Eight bytes at once, for where that many can be read: the lowest byte comes first. */
+/* Loads eight bytes, all of which must be readable, as a little-endian number. */
 static inline uint64_t tw_load8(const unsigned char *pos) {
   uint64_t word;
 
@@ -57,7 +57,7 @@ static inline uint64_t tw_join_sevens(uint64_t word) {
   return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
-/* The same of four bytes. */
+/* Works as tw_join_sevens(), for four bytes. */
 static inline unsigned tw_join_four(unsigned word) {
   return (word & 0x7f) | (word >> 1 & 0x7f << 7) | (word >> 2 & 0x7f << 14) |
          (word >> 3 & 0x7f << 21);

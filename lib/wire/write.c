@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each entry is sized by its worst case first: what does not surely fit is refused before a byte is
+/* Before an entry is written, its maximum size is computed. An entry that may not fit is refused before its first byte is
  * written, so a batch never ends in the middle of an entry. */
 #include "wire/write.h"
 
@@ -12,7 +12,7 @@ void tw_write_open(struct tw_write *w, unsigned char *room, size_t room_bytes, u
   size_t most = TW_BATCH_BYTES_MAX;
   struct tw_batch head = *batch;
 
-  /* A size of full width keeps its place; tw_write_close() fills it in. */
+  /* Leaves room for a size of full width, which tw_write_close() fills in. */
   head.len = 0;
   size_t n = tw_batch_write_header(room, &head) - 1 + TW_VARINT_BYTES_MAX;
   if (room_bytes - n < most) most = room_bytes - n;
@@ -64,7 +64,7 @@ tb_rc tw_write_event(struct tw_write *w, uint8_t type, uint64_t time, const uint
   return TB_OK;
 }
 
-/* An entry of a table, and the table's own byte before its first. */
+/* Begins an entry of a table; before the first entry writes the table's own byte. */
 static tb_rc begin_entry(struct tw_write *w, enum tw_batch_kind table, uint8_t entry,
                          size_t numbers, size_t bytes) {
   static const uint8_t opening[] = { [TW_BATCH_STRINGS] = TW_EV_STRINGS,

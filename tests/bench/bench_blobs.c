@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_blobs events|blobs N [FILE]: writes N rows of three numbers (as of a heap span: id, pages, class), each as an
- * event or all in a blob, into FILE, too, and reads them again with a check of their sum. bench_blobs.sh counts the
+/* bench_blobs events|blobs N [FILE]: writes N rows of three numbers (as of a heap span: id, pages, class), each as an event or
+ * all in one blob, and also to FILE if given. Then reads them again and checks their sum. bench_blobs.sh counts the
  * instructions within write_events(), write_blobs() and read_rows(). */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects many peers to a collector, until SIGTERM.
  *
- *     bench_crowd idle ADDRESS CERTS COUNT    agents that have said hello, and say now and then that they are there
- *     bench_crowd slow ADDRESS COUNT          peers that send a byte of a handshake a second; one that is closed comes again
- *     bench_crowd flood ADDRESS CERTS SOURCE  one handshake after the other from this address of ours, each closed when done
+ *     bench_crowd idle ADDRESS CERTS COUNT    agents that have sent HELLO, and send only heartbeats
+ *     bench_crowd slow ADDRESS COUNT          peers that send a byte of a handshake a second, and reconnect when closed
+ *     bench_crowd flood ADDRESS CERTS SOURCE  one handshake after the other from this local address, each closed when done
  *
- * "ready" is printed when all are there (flood: after the first), and at the end how many connections were made. */
+ * Prints "ready" when all are connected (flood: after the first), and at the end the number of connections made. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>

@@ -2,9 +2,9 @@
 /* Measures the CPU time that the collector's HTTP readers cost with many streams, without the
  * sockets.
  *
- * bench_http TRACE STREAMS: prints two rows "name milliseconds bytes": CPU time of one scrape of /metrics,
- * and of one overview, which all live readers share each second. The streams stand in a real catalog;
- * each has the reports of the trace, as the loops publish them. */
+ * bench_http TRACE STREAMS: prints two rows "name milliseconds bytes": CPU time of one scrape of /metrics, and of one overview,
+ * which all live readers share each second. The streams are in a real catalog; each has the reports of the trace, as the loops
+ * publish them. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -208,7 +208,7 @@ static void begin_stream(struct fleet *fleet, struct stream *stream) {
   ta_forward_write(stream->forward, trace->bytes, trace->header_bytes);
 }
 
-/* Returns whether all is acked, the data that a killed process left in the folder included. */
+/* Returns true if all is acked, including the data that a killed process left in the folder. */
 static bool has_ended(ta_forward *forward, struct book *book) {
   return ta_forward_sync(forward, 0) == TA_OK && look_at(forward, book).old_streams == 0;
 }

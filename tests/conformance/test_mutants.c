@@ -34,7 +34,7 @@ static size_t load_seeds(struct tt_seed *seeds) {
     unsigned char *plain = malloc(TT_MUTANT_BYTES_MAX);
     size_t got = ZSTD_decompress(plain, TT_MUTANT_BYTES_MAX, packed, len);
     if (ZSTD_isError(got))
-      free(plain); /* larger than a mutant may be */
+      free(plain); /* too large for a mutant */
     else
       seeds[n++] = (struct tt_seed){ entry->d_name, plain, got };
   }

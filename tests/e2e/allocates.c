@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that allocates on several threads at once, so that they wait for each other inside of the allocator. It says
- * whose malloc() it had, if that is strict_malloc.c's, and ends with 1 and a line if something is not as it must be. */
+/* A program that allocates on several threads at once, so that they wait for each other inside of the allocator. If its
+ * malloc() is strict_malloc.c's, it prints that. If something is wrong it prints a line and exits with 1. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void *toil(void *arg) {
   return arg;
 }
 
-/* A second libc beside ours, which nothing stands in front of. */
+/* Uses a second copy of libc, whose functions no library intercepts. */
 static void use_another_namespace(void) {
   void *libc = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
   MUST(libc != NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compiles says whether a package is right for another system: compiles SYSTEM/MACHINE FOLDER. What it imports is read
-// from its source, as far as it declares something: to build the standard library for that system would take a minute.
+// Compiles checks whether a package compiles for another system: compiles SYSTEM/MACHINE FOLDER. Of imported packages it only
+// reads the declarations, from their source, because building the standard library for that system would take a minute.
 package main
 
 import (

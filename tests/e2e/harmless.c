@@ -91,7 +91,7 @@ static void conds(void) {
   lock_often();
 }
 
-/* Condition variables of GLIBC_2.2.5: one pointer, and what lies beside it is another's. */
+/* Condition variables of GLIBC_2.2.5: one pointer large. The memory beside it has other data. */
 #ifdef __x86_64__
 
 int old_wait(void *cond, pthread_mutex_t *m);
@@ -149,7 +149,7 @@ static void old_cond(void) {}
 /* No counter. */
 
 static void forbid_counter(void) {
-  if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0) MUST(errno == EINVAL); /* another processor */
+  if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0) MUST(errno == EINVAL); /* not on this processor */
 }
 
 static void no_counter(void) {
@@ -157,7 +157,7 @@ static void no_counter(void) {
 
   forbid_counter();
   nap_often();
-  in_thread(lock_often); /* what it makes has none, either */
+  in_thread(lock_often); /* threads that it creates inherit the prohibition */
   pid_t pid = fork();
   if (pid == 0) {
     nap_often();
@@ -186,7 +186,7 @@ static void no_counter_then_exec(void) {
   MUST(execl("/nowhere", "nowhere", (char *)NULL) == -1 && errno == ENOENT);
 }
 
-/* Strict mode: what is not allowed kills. */
+/* Strict mode of seccomp: a call that is not allowed kills the thread. */
 
 static int in[2], out[2];
 static bool by_number;
@@ -246,8 +246,7 @@ static void jails(void) {
   MUST(prctl(PR_SET_SECCOMP, 99) == -1 && errno == EINVAL);
 }
 
-/* Stacks that have room for little more than the program's own calls. What lies below them is another's, and ends who
- * writes there. */
+/* Stacks with room for little more than the program's own calls. Whoever writes to the memory below them is killed. */
 
 enum { SMALL_BYTES = 4096, PAGES_BYTES = 1 << 16 };
 
@@ -261,7 +260,7 @@ static void *small_stack(void) {
 
 static ucontext_t outside, inside;
 
-/* Without a call that is recorded, so that the stream begins in the next one. */
+/* Passes time without a call that is recorded, so that the stream begins in the next recorded call. */
 static void linger(void) {
   struct timespec began, now;
 
@@ -317,7 +316,7 @@ static void on_signal(int number) {
   errno = before;
 }
 
-/* The kernel's frame lies there, too, and is larger than MINSIGSTKSZ says on newer processors. */
+/* The kernel's signal frame must fit on the stack, too. On newer processors it is larger than MINSIGSTKSZ. */
 static void handle_on_small_stack(void) {
   long frame = sysconf(_SC_MINSIGSTKSZ);
   struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
@@ -363,10 +362,10 @@ static void begin_in_small_thread(void) {
        pthread_join(thread, NULL) == 0);
 }
 
-/* A handler runs where the thread's frames are, and nowhere else. Each session asks for random bytes as it begins: the signal that
- * is raised there waits. */
+/* Handlers must run on the stack of the thread's own frames, not on a stack of the library. The beginning of a session asks for
+ * random bytes: a signal that is raised there must stay pending. */
 
-static uintptr_t frames; /* of the first thread, below here; 0: nobody looks */
+static uintptr_t frames; /* the first thread's frames are below this; 0: not checked */
 static volatile sig_atomic_t raised, handled, handled_elsewhere;
 
 static bool is_elsewhere(const void *here) {
@@ -390,7 +389,7 @@ static void note_where(int unused) {
   if (is_elsewhere(&here)) handled_elsewhere++;
 }
 
-/* The session ends, since nobody knows where that name leads, and another begins. */
+/* Calls execvp(), which fails. The session ends before the call, because the file is not known; then another session begins. */
 static void exec_in_vain(void) {
   char *nothing[] = { "nothing-of-that-name", NULL };
 
@@ -408,7 +407,7 @@ static void handlers_elsewhere(void) {
   MUST(raised > 0 && handled > 0 && handled_elsewhere == 0);
 }
 
-/* Later another thread may close a library: nobody walks the loader's list any more. */
+/* Checks that the loader's list is no longer read: another thread may close a library at any time. */
 static void no_list(void) {
   void *page =
       mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -426,7 +425,7 @@ static void no_list(void) {
   _r_debug.r_map = list;
 }
 
-/* The process is over with its last thread, not with its first. */
+/* The process ends with its last thread, not with its first. */
 
 static void *be_last(void *arg) {
   nap_often();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that knows nothing of tracing and says what it holds of the heap when it ends: a line `ADDRESS BYTES` each.
+/* A program without any code for tracing. When it ends, it prints which objects of the heap it still holds, a line
+ * `ADDRESS BYTES` for each.
  *
- * Its threads make objects in every way there is and free each other's, forks, and ends a thread with objects in the
- * hands of a destructor. */
+ * Its threads allocate objects by every function there is, and free objects of other threads. It forks. Each thread leaves an
+ * object that a destructor frees at the thread's end. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -48,7 +49,8 @@ static void *toil(void *arg) {
   unsigned seed = (unsigned)(uintptr_t)arg;
   pthread_attr_t attr;
 
-  /* Allocates while it holds the thread's own lock: whoever asks for the same then waits for itself. */
+  /* This call allocates while libc holds the thread's own lock. If a wrapper then needed the same lock, the thread would wait
+   * for itself. */
   MUST(pthread_getattr_np(pthread_self(), &attr) == 0);
   pthread_attr_destroy(&attr);
   MUST(pthread_setspecific(key, malloc(77)) == 0);
@@ -78,7 +80,7 @@ static void fork_once(void) {
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
 }
 
-/* Longer than the library keeps what a program does to itself. */
+/* Lives longer than TRACEAGENT_DELAY_MS, so that the trace is sent. */
 static void linger(void) {
   enum { LINGER_NS = 120000000 };
   struct timespec began, now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loads LIBRARY...: loads them in that order, late. Says why not, and exits with 1. */
+/* loads LIBRARY...: loads them in that order, late. If one cannot be loaded, prints the reason and exits with 1. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built with real.c, lookup.c and rows of its own beside those of calls.def: says what four of its rows answer, after every
- * row was compared with dlsym(), and what versions of one of them do. */
+/* Built with real.c and lookup.c, and with rows of its own in addition to those of calls.def. Compares every row with dlsym().
+ * Then prints what the functions of four rows return, and what the versions of one function return. */
 #include <dlfcn.h>
 
 #include "agent/preload/lookup.h"

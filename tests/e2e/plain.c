@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small program that says all it can see of its surroundings, and ends with 7. With LINKED it has the agent inside, says
- * on stderr what that tells it, and does the rest as ever. */
+/* A small program that prints all that it can see of its process, and exits with 7. With LINKED it is linked with the agent,
+ * also prints the agent's status on stderr, and otherwise does the same. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ static void processes(void) {
 static void descriptors(void) {
   int fd = open("/dev/null", O_RDONLY), shown = fd;
 
-#ifdef LINKED /* it knows that it has others', and that they are not its own to close */
+#ifdef LINKED /* it has the agent's descriptors, too, and may not close them */
   shown = fd < 0 ? fd : 3;
 #endif
   printf("descriptor %d\n", shown);

@@ -82,7 +82,7 @@ static void wait_until_it_sleeps(void) {
   for (long end = now_us() + 100; now_us() < end;) sched_yield();
 }
 
-/* The ways in which a thread waits, and what wakes it. */
+/* Each kind of wait, with the function that ends it. */
 
 static void in_mutex(void) {
   MUST(pthread_mutex_lock(&mutex) == 0);
@@ -204,7 +204,7 @@ static void send_one(void) {
   MUST(send(pair[1], "x", 1, 0) == 1);
 }
 
-/* The same by the names of C11. */
+/* The same with the functions of C11. */
 
 static mtx_t mtx;
 static cnd_t cnd;
@@ -276,7 +276,7 @@ static void nothing(void) {}
 struct wait {
   const char *name;
   void (*before)(void), (*wait)(void), (*end)(void);
-  bool sleeps_before; /* and says itself when its last sleep comes, which is the one to end */
+  bool sleeps_before; /* it sleeps before, too, and itself sets `ready` for the last sleep */
 };
 
 static const struct wait waits[] = {
@@ -300,7 +300,7 @@ static const struct wait waits[] = {
   { "recv", nothing, in_recv, send_one },
 };
 
-void *wait_thread(void *arg); /* others may see its name */
+void *wait_thread(void *arg); /* not static, so that its name is visible */
 
 void *wait_thread(void *arg) {
   const struct wait *wait = arg;
@@ -325,7 +325,7 @@ static void all_waits(void) {
   in_sleep();
 }
 
-/* A stack that no machine has room for. */
+/* Asks for a stack that is larger than any memory. */
 static void no_thread(void) {
   pthread_attr_t attr;
   pthread_t thread;
@@ -335,7 +335,7 @@ static void no_thread(void) {
   pthread_attr_destroy(&attr);
 }
 
-/* A thread that is cancelled where it waits, and cleans up. */
+/* A thread that is cancelled while it waits, and runs a clean-up handler. */
 
 static void unlock(void *arg) {
   pthread_mutex_unlock(arg);
@@ -367,7 +367,7 @@ static void cancel(void *(*start)(void *)) {
   in_mutex();
 }
 
-/* A handler in the middle of a read() that calls in turn; then one that never comes back to it. */
+/* A handler that interrupts a read() and calls traced functions itself; then a handler that leaves the read() by a jump. */
 
 static sigjmp_buf out_of_read;
 static atomic_int signals;
@@ -421,7 +421,7 @@ static void handlers(void) {
   MUST(signals == 3);
 }
 
-/* Longer than the library keeps what a program does to itself, and without a call that it could see. */
+/* Lives longer than TRACEAGENT_DELAY_MS, without a call that is traced. */
 static void linger(void) {
   enum { LINGER_MS = 120 };
   struct timespec began, now;
@@ -449,7 +449,7 @@ static void alone(void) {
   fclose(maps);
 }
 
-/* Waits for its first client in one call, from its first moment on. */
+/* A server whose first call waits for a client. */
 static void serve(void) {
   struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
   socklen_t len = sizeof at;
@@ -463,12 +463,12 @@ static void serve(void) {
   MUST(client >= 0 && close(client) == 0 && close(door) == 0);
 }
 
-/* As servers do that were begun by root. */
+/* As servers do that are started by root. */
 static void give_up_rights(void) {
   MUST(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
 }
 
-/* A child that fork()'s handlers never saw; its exit handlers are the parent's. */
+/* A child for which fork()'s handlers did not run. It still runs the exit handlers that the parent registered. */
 static void unseen_child(void) {
   int status;
   pid_t pid = _Fork();
@@ -497,7 +497,7 @@ static void children(const char *self) {
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
 }
 
-/* 64 MiB, in all ways to come by them, and back. */
+/* Allocates 64 MiB, by each function that can do it, and frees them. */
 static void use_heap(void) {
   enum { BLOCKS = 64, BLOCK_BYTES = 1 << 20 };
   void *block[BLOCKS];
@@ -534,7 +534,7 @@ static void set_up(void) {
   MUST(mtx_init(&mtx, mtx_plain) == thrd_success && cnd_init(&cnd) == thrd_success);
 }
 
-/* Another process, or another thread, ends each of these waits once it sees this one sleep. */
+/* A forked process, or another thread, ends each of these waits once the waiting thread sleeps in the kernel. */
 
 static void after_it_sleeps(void (*end)(void *arg), void *arg) {
   ready = gettid();
@@ -555,7 +555,7 @@ static void write_line(void *arg) {
   MUST(write(*(int *)arg, "a line\n", 7) == 7);
 }
 
-enum { MUCH = 1 << 17 }; /* more than a pipe takes */
+enum { MUCH = 1 << 17 }; /* more than fits into a pipe */
 
 static void read_all(void *arg) {
   static char bytes[1 << 16];
@@ -608,7 +608,7 @@ static void with_locked_file(bool of_fcntl, int fd) {
   if (pid == 0) {
     MUST(fcntl(fd, F_SETLK, &lock) == 0 && write(go[1], "x", 1) == 1);
     while (!sleeps_of(getppid(), ready)) sched_yield();
-    _exit(0); /* its locks go with it */
+    _exit(0); /* this releases its locks */
   }
   MUST(read(go[0], &byte, 1) == 1);
   errno = ENOTTY;
@@ -660,7 +660,7 @@ static void use_queues(void) {
   MUST(msgctl(queue, IPC_RMID, NULL) == 0 && semctl(set, 0, IPC_RMID) == 0);
 }
 
-/* The signal by which samples come: the program's handlers get what is sent to them, and nothing else. */
+/* The signal that is used for samples: the program's handlers must get the signals that are sent to the program, and no others. */
 
 static atomic_int urgent;
 static sigset_t urgent_mask;
@@ -734,7 +734,7 @@ static void use_urgent(void) {
        signal(SIGUSR1, SIG_DFL) == SIG_IGN);
 }
 
-/* A program that reads the signal from a descriptor reads its own. */
+/* A program that reads the signal from a descriptor gets only its own signals. */
 static void read_urgent(void) {
   struct signalfd_siginfo info;
   sigset_t only;
@@ -750,7 +750,7 @@ static void read_urgent(void) {
   close(fd);
 }
 
-/* Runs itself in its place, after attempts that fail and a child's. */
+/* Executes itself again, after attempts that fail, and one of a child. */
 static void run_another(const char *self) {
   char script[] = "/tmp/unchanged-XXXXXX";
   int fd = mkstemp(script), status;
@@ -759,7 +759,7 @@ static void run_another(const char *self) {
   MUST(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1);
   errno = 0;
   MUST(execl("/none/such", "such", NULL) == -1 && errno == ENOENT);
-  MUST(execl(script, "script", NULL) == -1 && errno == EACCES); /* it may not be run */
+  MUST(execl(script, "script", NULL) == -1 && errno == EACCES); /* it is not executable */
   pid_t pid = vfork();
   if (pid == 0) {
     execl("/bin/true", "true", NULL);

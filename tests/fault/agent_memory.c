@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row 10, the agent's side: the agent's allocations fail one at a time, then all from one on; and so do those of
- * OpenSSL inside it.
+/* Row 10, the agent's side: each allocation of the agent fails once, then it and all later ones fail. The same for the
+ * allocations of OpenSSL inside the agent.
  *
  *     agent_memory own|tls
  *
- * Runs one session after another with a scripted collector: opens a stream with a spool on disk, writes a trace, syncs,
- * closes the stream. In each session the n-th allocation on the agent's threads or in its calls fails, until a session
- * has no n-th: every allocation of the agent's own; some of OpenSSL's, with TC_FULL=1 every 37th. It fails once, and
- * then for ever up to the sync. The agent must return an error, or go on and have everything acked or reported as lost
- * once there is memory again. It must not crash, hang or leak; leaks are seen by the sanitizer, and by a count of
- * OpenSSL's blocks. At last no collector listens, and the agent reads what an earlier program has left.
+ * Runs one session after another with a scripted collector: opens a stream with a spool on disk, writes a trace, syncs, closes
+ * the stream. In the n-th session the n-th allocation on the agent's threads or in its calls fails, until a session has fewer
+ * allocations. All of the agent's own allocations are tried; of OpenSSL's some, with TC_FULL=1 every 37th. In one session only
+ * this allocation fails, in another all from this one on, up to the sync. The agent must return an error, or go on and have
+ * everything acked or reported as lost once there is memory again. It must not crash, hang or leak; leaks are seen by the
+ * sanitizer, and by a count of OpenSSL's blocks. At last no collector listens, and the agent reads what an earlier program has
+ * left.
  *
  * The agent's allocations are those of the objects linked into this program (ld --wrap), OpenSSL's come through
- * CRYPTO_set_mem_functions(). The collector lives in this process, too: its thread is left alone. */
+ * CRYPTO_set_mem_functions(). The collector is in this process, too; its thread always gets memory. */
 #include <ftw.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
@@ -47,7 +48,7 @@ enum {
 /* Which threads run out of memory. */
 
 static _Thread_local bool in_call; /* the host's thread is inside the agent */
-static atomic_bool tls_counts;     /* else the agent's own do */
+static atomic_bool tls_counts;     /* count OpenSSL's allocations, not the agent's */
 static atomic_long count, fail_at; /* fail_at 0: never */
 static atomic_bool for_ever;
 static atomic_long failed, tls_blocks;
@@ -187,7 +188,7 @@ static void write_trace(const struct scene *s, ta_forward *f) {
   in_call = false;
 }
 
-/* Once there is memory again: all is acked or lost, or the stream reports that it has ended. */
+/* When there is memory again, expects that all is acked or lost, or that the stream reports its end. */
 static void expect_an_end(ta_forward *f, long n) {
   struct ta_forward_status s = { .size = sizeof s };
 

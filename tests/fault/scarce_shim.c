@@ -3,15 +3,15 @@
  *
  * TT_SCARCE names a file of five little-endian numbers of 64 bits, mapped by the shim and by the test that has it:
  *
- *     0  what is counted: enum kind; 0: nothing is, and nothing fails
+ *     0  what is counted: enum kind; 0: nothing is counted, nothing fails
  *     8  the number that fails, from 1
- *    16  not 0: all behind it fail as well
- *    24  how many there have been
+ *    16  not 0: all later ones fail, too
+ *    24  how many were counted
  *    32  how many of them have failed
  *
- * Allocations are told apart by who calls malloc(): the program and the C library on one side, the libraries on the
- * other. Calls fail as they do in life: a disk is full, a connection is reset, descriptors run out. Event descriptors
- * and pipes are left alone, since a process cannot lose those.
+ * Allocations are of two kinds, by the caller of malloc(): the program and the C library, or other libraries. Calls fail in
+ * realistic ways: a disk is full, a connection is reset, descriptors run out. Event descriptors and pipes never fail, because a
+ * process cannot lose those.
  *
  * Where something failed, and where the process was when a signal ended it, goes to stderr as a backtrace. */
 #include <dirent.h>
@@ -91,7 +91,7 @@ static void say_where(const char *what) {
   backtrace_symbols_fd(frames, n, STDERR_FILENO);
 }
 
-/* Several threads may abort at once: the first one says where it was. Only then the process ends. */
+/* Several threads may abort at the same time: the first one prints its backtrace, and only then the process ends. */
 static void on_end(int number) {
   static atomic_flag is_said = ATOMIC_FLAG_INIT;
 
@@ -153,7 +153,7 @@ static bool its_turn(const char *what) {
 static bool no_memory(const void *caller, const char *what) {
   int64_t kind = atomic_load(&orders->kind);
 
-  /* A sanitizer's runtime does not stand it that the C library has none for what it asks. */
+  /* With a sanitizer, allocations of the C library always succeed: the sanitizer's runtime relies on them. */
   if (__interceptor_malloc != NULL && is_within(&c_library, caller)) return false;
   if (inside != 0 || (kind != OWN && kind != LIBRARIES) || (kind == OWN) != is_own(caller))
     return false;
@@ -179,7 +179,7 @@ static mode_t type_of(int fd) {
   return syscall(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) != 0 ? 0 : st.st_mode & S_IFMT;
 }
 
-/* A transfer of bytes: *n of them becomes fewer where it is to be short. */
+/* Decides on a transfer of bytes. Reduces *n if the transfer is to be short. */
 static bool transfer_fails(int fd, int file_error, size_t *n, const char *what) {
   int64_t kind = atomic_load(&orders->kind);
   mode_t type;
@@ -225,7 +225,7 @@ void *realloc(void *block, size_t n) {
   return __interceptor_realloc != NULL ? __interceptor_realloc(block, n) : __libc_realloc(block, n);
 }
 
-/* Answers what the next library has under this name. */
+/* Returns the function of this name in the next library. */
 static void *next(const char *name) {
   inside++;
   void *found = dlsym(RTLD_NEXT, name);
@@ -300,7 +300,7 @@ MESSAGE(sendmsg, const struct msghdr, SYS_sendmsg)
 MESSAGE(recvmsg, struct msghdr, SYS_recvmsg)
 #undef MESSAGE
 
-/* A call of the system as it is, but for its failures. */
+/* A system call, which fails when it is to fail. */
 #define CALL(name, error, interruptible, args, ...)                                                \
   int name args {                                                                                  \
     if (call_fails(error, interruptible, #name "\n")) return -1;                                   \
@@ -343,7 +343,7 @@ CALL(lstat64, EIO, false, (const char *path, struct stat64 *out), SYS_newfstatat
      out, AT_SYMLINK_NOFOLLOW)
 #undef CALL
 
-/* The mode is there only if something may be made. */
+/* The caller passes a mode only if the call may create a file. */
 static int open_file(int folder, const char *path, int how, va_list more, const char *what) {
   unsigned mode = (how & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, unsigned) : 0;
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A traced program for the fault tests, whose trace its seed gives.
+/* A traced program for the fault tests. The seed determines its trace.
  *
  *     seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES [SPOOL_DIR]
  *     seeded_agent write SEED GENERATION_BYTES
  *     seeded_agent check SEED GENERATION_BYTES FILE...
  *
- * send writes generation after generation at that rate until SIGTERM, then waits for the acks (support/patience.h). SIGUSR1
- * holds it in the middle of the next generation, until SIGUSR2: the half of it that is written, and all before it, is acked
- * when it says that it is "held". Ten times a second, and at the end, it prints what the agent says of itself as one line of
- * JSON. With SPOOL_DIR it asks ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill
- * can lose it.
- * Exit 0: all acked, and of earlier programs in SPOOL_DIR nothing left.
- * write writes the header and one generation after the other to stdout, as long as they are read, each after its length
- * (4 bytes, little endian): for agents that are not of C (agent/go/seeded_test.go).
- * check reads traces as they come out of the archive: each must be whole generations of that seed in rising order.
- * It prints "FIRST LAST BATCHES BYTES" for each file. Exit 1: the bytes are not those that were written. */
+ * send writes generation after generation at that rate until SIGTERM, then waits for the acks (support/patience.h). After
+ * SIGUSR1 it stops in the middle of the next generation, until SIGUSR2. It prints "held" when the half that is written, and all
+ * before it, is acked. Ten times a second, and at the end, it prints the agent's status as one line of JSON. With SPOOL_DIR it
+ * calls ta_forward_sync() after each generation; "safe" is the last generation that no kill can lose, according to this call.
+ * Exit 0: all is acked, and SPOOL_DIR has nothing left of earlier programs. write writes the header and one generation after
+ * the other to stdout, until the reader stops, each after its length (4 bytes, little endian). This is for agents in other
+ * languages (agent/go/seeded_test.go). check reads traces as they come out of the archive: each must be whole generations of
+ * that seed in rising order. It prints "FIRST LAST BATCHES BYTES" for each file. Exit 1: the bytes are not those that were
+ * written. */
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -88,8 +87,7 @@ static void rest_until(ta_forward *f, uint64_t moment_ns, uint64_t *report_ns, u
   }
 }
 
-/* Syncs: what is synced cannot be lost by any end of this program. Reported at once, since the end may come right
- * now. */
+/* Syncs, and reports this at once, because the program may be killed at any moment. Synced data must not be lost then. */
 static void make_safe(ta_forward *f, uint64_t gen) {
   int said = ta_forward_sync(f, SYNC_MS);
 

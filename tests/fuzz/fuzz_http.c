@@ -103,7 +103,7 @@ static void look_at(const struct tc_http_request *r, const uint8_t *rest, size_t
 
 static struct outcome feed(const uint8_t *data, size_t size, size_t piece) {
   static struct tc_http_head
-      whole; /* of 9 KB; to clear it twice would be most of a short head's time */
+      whole; /* 9 KB: clearing it twice would take most of the time for a short head */
   struct tc_http_head *head = &whole;
   struct outcome o = { .rc = TB_OK };
 
@@ -118,7 +118,7 @@ static struct outcome feed(const uint8_t *data, size_t size, size_t piece) {
   if (o.rc == TB_END) look_at(&head->request, data + o.used, size - o.used);
   if (o.rc == TB_PROTOCOL) {
     FUZZ_CHECK(head->status >= 400 && head->why != NULL);
-    o.used = 0; /* where it was seen, and which of several faults first, is the cut's to say */
+    o.used = 0; /* the place, and which of several faults comes first, depend on the cut */
   }
   return o;
 }

@@ -16,7 +16,7 @@ enum { TRACE_BYTES = 4096, MESSAGE_BYTES_MAX = 64 << 10 };
 
 struct tb_mem tk_mem;
 
-static bool trace_is_still; /* it holds try_index()'s zeros */
+static bool trace_is_still; /* the file still has the zeros of try_index() */
 static char folder[64], trace_path[96], index_path[96];
 
 static void remove_all(void) {
@@ -54,7 +54,7 @@ static void look_at(const struct tk_index *index, uint64_t size) {
   }
 }
 
-/* A packed trace has another size than its file. */
+/* Returns true for a compressed trace, whose size is not that of the file. */
 static bool is_packed(const uint8_t *data, size_t size) {
   return size >= 4 && memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
 }
@@ -79,7 +79,7 @@ static void try_trace(const uint8_t *data, size_t size) {
                  read.row[i].active_len == made.row[i].active_len &&
                  memcmp(read.row[i].active, made.row[i].active, made.row[i].active_len) == 0);
     tk_index_fini(&read);
-  } else { /* there is nothing in it, or not all of the file is a trace */
+  } else { /* the index is empty, or not all of the file is a trace */
     FUZZ_CHECK(made.n == 0 || made.fault.rc != TB_OK || made.bytes != size);
   }
   tk_index_fini(&made);

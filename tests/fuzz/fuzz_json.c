@@ -11,7 +11,7 @@
 
 enum { UNPACKED_BYTES_MAX = 256 << 10, ARENA_CHUNK = 4 << 10, DEPTH_MAX = 8 };
 
-/* A reader of JSON after RFC 8259: each function returns the end of what it read, NULL if the text is not valid. */
+/* A reader of JSON as in RFC 8259. Each function returns the end of the text that it has read, or NULL if that is not valid. */
 
 static const char *read_value(const char *at, unsigned depth);
 
@@ -48,7 +48,7 @@ static const char *read_number(const char *at) {
   return read_digits(at, digits);
 }
 
-/* Members of an object or an array, up to and with the one that ends it. */
+/* Reads the members of an object or an array, and the bracket that ends it. */
 static const char *read_list(const char *at, char end, unsigned depth) {
   if (*at == end) return at + 1;
   for (;; at++) {
@@ -80,7 +80,7 @@ static void check(struct tb_buf *text) {
 }
 
 static void write_text(struct tb_buf *text, const uint8_t *data, size_t size) {
-  char *copy = calloc(1, size + 1); /* strndup() would be told that data does not end */
+  char *copy = calloc(1, size + 1); /* for strndup(), a sanitizer would expect a NUL in data */
 
   FUZZ_CHECK(copy != NULL);
   memcpy(copy, data, size);

@@ -21,7 +21,7 @@ extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__
 
 static struct tt_rng rng;
 static const char *target;
-static const uint8_t *current; /* what the target has been given */
+static const uint8_t *current; /* input of the running target */
 static size_t current_len;
 
 /* ---- the last words ---- */

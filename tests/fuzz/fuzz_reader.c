@@ -70,7 +70,7 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
 
 static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsigned flags) {
   struct outcome o = { .last = INT64_MIN };
-  /* For every other length a thread is parked as soon as it waits. */
+  /* For every second length of inputs, threads are parked as soon as they wait. */
   const struct to_limits limits = { .fuel_tries = FUEL, .exact_tries = size % 2 };
   struct to_reader *reader;
   struct tb_mem mem;
@@ -87,14 +87,14 @@ static struct outcome run(const uint8_t *data, size_t size, size_t piece, unsign
   return o;
 }
 
-/* Reads every other input twice. The checksum chooses which, not the length: that chooses the limits. */
+/* Reads half of the inputs twice. They are chosen by their checksum, not by their length, which chooses the limits. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct outcome still = run(data, size, size, TO_READER_BYTES_STAY);
 
   FUZZ_CHECK(still.rc == TB_OK || still.diag.text[0] != '\0');
   if (tb_crc32c(0, data, size) % 2 == 0) return 0;
   struct outcome moving = run(data, size, 1 + size / 7, TO_READER_FRAMES | TO_READER_PLAIN);
-  /* Both readers hold different bytes: one may have memory for what the other has not. */
+  /* The two readers keep different bytes, so one may run out of memory where the other does not. */
   if (still.rc == TB_BUDGET || moving.rc == TB_BUDGET) return 0;
   FUZZ_CHECK(still.rc == moving.rc && still.events == moving.events && still.hash == moving.hash);
   FUZZ_CHECK(strcmp(still.diag.text, moving.diag.text) == 0);

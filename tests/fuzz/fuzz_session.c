@@ -162,7 +162,7 @@ static void say_heartbeat(struct session *s, struct script *script) {
   say_frame(s, &frame, payload, tracecollect__v1__heartbeat__pack(&heartbeat, payload));
 }
 
-/* Answers HELLO as the store; afterwards grants more credit. */
+/* Answers HELLO as the store does; each later call grants more credit. */
 static void answer(struct session *s, struct script *script) {
   uint64_t durable = next_byte(script) & 3, credit = (uint64_t)next_byte(script) << 6;
 

@@ -22,18 +22,18 @@ enum {
   ASKED_MAX = 32
 };
 
-/* A goroutine by the transitions so far. */
+/* A goroutine according to the transitions so far. */
 struct told {
   uint64_t birth; /* counts the goroutines of the stream */
   to_ns since;
   uint8_t state;
 };
 
-/* A life by the spans so far. */
+/* A life according to the spans so far. */
 struct seen {
-  uint64_t birth;                 /* its goroutine's in struct told */
-  to_ns from, until;              /* of all its states */
-  to_ns pieces_from, piece_until; /* of the call that goes on */
+  uint64_t birth;                 /* birth of its goroutine in struct told */
+  to_ns from, until;              /* begin and end of all its states */
+  to_ns pieces_from, piece_until; /* pieces of the open call */
   bool states, pieces, closes, lost_p, over;
 };
 
@@ -52,16 +52,16 @@ struct checker {
   struct tb_map lives;      /* life by birth */
   struct stated stated[STATED_MAX];
   size_t next_stated, n_stated, closing;
-  size_t ended[TO_SPAN_KINDS], came[TO_SPAN_KINDS]; /* by these events; their spans */
+  size_t ended[TO_SPAN_KINDS], came[TO_SPAN_KINDS]; /* ends in events, and spans, of each kind */
   uint64_t births, hash_all, hash_few, goroutines;
-  uint64_t spans, sum; /* of those that are open, or were cut: they come in no order */
+  uint64_t spans, sum; /* spans that are open or were cut, which have no order */
   size_t stacks_max;
   uint32_t few_wanted;
   unsigned asked;
   to_ns began, now;
   bool heard;
   bool behind; /* memory ran out: spans are missing in this epoch */
-  bool parted; /* it did for one of the two: lives have other numbers from then on */
+  bool parted; /* only one of the two ran out: from then on their numbers of lives differ */
   const struct to_generation *gen; /* of the stacks of open spans */
 };
 
@@ -91,7 +91,7 @@ static void mix_span(uint64_t *hash, const struct to_span *span) {
                               span->cause,
                               span->from_known,
                               span->until_known };
-  struct to_span_more more = { 0 }; /* the same as none */
+  struct to_span_more more = { 0 }; /* equals no struct */
 
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mix(hash, fields[i]);
   if (span->more != NULL) more = *span->more;
@@ -186,7 +186,7 @@ static void check_span(const struct checker *c, const struct to_generation *gen,
   check_stack(c, gen, span->by_stack);
 }
 
-/* A life is one goroutine, and the other way round. */
+/* Checks that each life is one goroutine, and each goroutine one life. */
 static struct seen *see(struct checker *c, uint64_t life, uint64_t birth) {
   struct seen *seen;
   uint64_t *of;
@@ -205,7 +205,7 @@ static struct seen *see(struct checker *c, uint64_t life, uint64_t birth) {
   return seen;
 }
 
-/* A state begins where the last one ended. */
+/* Adds a state, and checks that it begins where the previous one ended. */
 static void add_state(struct seen *seen, const struct to_span *span) {
   FUZZ_CHECK(!seen->closes);
   if (seen->states) FUZZ_CHECK(span->from == seen->until);
@@ -269,13 +269,13 @@ static tb_rc take_all(void *self, const struct to_generation *gen, const struct 
   for (const struct to_span *span = spans; span < spans + n; span++) {
     check_span(c, gen, span);
     FUZZ_CHECK(!span->open);
-    if (gen == NULL) { /* behind a hole: cut */
+    if (gen == NULL) { /* after a hole: the span was cut */
       add_to_sum(c, span);
       continue;
     }
     if (few_wants(c, span)) mix_span(&c->hash_all, span);
     if (c->behind) continue;
-    if (span->until_known) c->came[span->kind]++; /* else it was cut by its goroutine's end */
+    if (span->until_known) c->came[span->kind]++; /* otherwise the goroutine's end has cut it */
     if (span->kind == TO_SPAN_GOROUTINE) add_goroutine(c, span);
     if (span->kind == TO_SPAN_SYSCALL) add_piece(c, span);
     if (span->kind == TO_SPAN_LIFE) add_life(c, span);
@@ -372,7 +372,7 @@ static void drop(struct checker *c, struct tb_map *map, size_t bytes) {
   tb_map_clear(map);
 }
 
-/* Lives of before have been cut: their numbers do not come again. */
+/* The earlier lives have been cut. Their numbers must not be used again. */
 static void begin_epoch(struct checker *c) {
   uint64_t open = ask_open(c, NULL), sum = c->sum, life, value;
 
@@ -418,7 +418,7 @@ static void check_trace(struct checker *c, const uint8_t *data, size_t size) {
   FUZZ_CHECK(mem.bytes == 0);
 }
 
-/* The checksum chooses the kinds that the second object asks for: all, or a quarter of all bits. */
+/* The checksum chooses the kinds that the second object requests: all, or a quarter of them. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct checker c;
   uint32_t bits = tb_crc32c(0, data, size);

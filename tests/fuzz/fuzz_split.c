@@ -35,7 +35,7 @@ static void take_item(struct sum *sum, const struct tw_item *item) {
 static struct sum split_in(const uint8_t *data, size_t size, size_t piece) {
   struct sum sum = { .hash = UINT64_C(0xcbf29ce484222325) };
   static struct tw_split
-      split; /* one for all, as it holds 64 KiB: what it takes anew shows as a wrong sum */
+      split; /* reused for all inputs, because it has 64 KiB; leftovers would show as a wrong sum */
   static struct tb_mem mem;
   struct tw_item item;
   tb_rc rc;
@@ -54,7 +54,7 @@ static struct sum split_in(const uint8_t *data, size_t size, size_t piece) {
     FUZZ_CHECK(used <= n && (rc == TB_OK || used == n));
     if (rc == TB_OK) take_item(&sum, &item);
     at += used;
-    /* Each piece is drained before the next one is fed, as its reader does. */
+    /* Take all items of a piece before the next one is fed, as real callers do. */
     while (rc == TB_OK && used == n) {
       rc = tw_split_feed(&split, data + at, 0, &used, &item);
       if (rc == TB_OK) take_item(&sum, &item);
@@ -73,7 +73,7 @@ static struct sum split_in(const uint8_t *data, size_t size, size_t piece) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct sum whole = split_in(data, size, size);
   if (size < 2) return 0;
-  /* In as many pieces as a power of four, so that short ones are as frequent as long ones. */
+  /* The number of pieces is twice a power of four, so that short pieces are as frequent as long ones. */
   size_t pieces = (size_t)2 << tb_crc32c(0, data, size) % 4 * 2;
   struct sum cut = split_in(data, size, pieces < size ? size / pieces : 1);
   FUZZ_CHECK(cut.hash == whole.hash && cut.items == whole.items);

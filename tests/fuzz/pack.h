@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A corpus as one file: inputs after each other, each behind its length (u32, little endian).
+/* A corpus as one file: inputs one after the other, each preceded by its length (u32, little endian).
  *
- * Errors    spoken on stderr; the call answers false.
+ * Errors    printed on stderr; the call returns false.
  */
 #ifndef TT_PACK_H
 #define TT_PACK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loaded into each test that mutants.py runs: a line of the file TC_MUTANT_FOLDERS for each folder that the test makes,
- * as a test that fails or hangs leaves them behind. */
+/* Preloaded into each test that mutants.py runs. Writes a line to the file TC_MUTANT_FOLDERS for each folder that the test
+ * creates, because a test that fails or hangs does not remove its folders. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

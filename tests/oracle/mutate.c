@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mutant is built in two steps: the seed is cut into pieces (header, batches, end marks), the list of
- * pieces is edited (drop, repeat, swap, splice in another trace's), and when they are written out again
- * the content of a few batches is edited with the batch's length put right. One mutant in four is edited
- * bytewise afterwards, lengths and all. */
+/* A mutant is built in two steps: the seed is cut into pieces (header, batches, end marks), the list of pieces is edited (drop,
+ * repeat, swap, splice in another trace's), and it is written out again. While it is written, the content of a few batches is
+ * edited, and their lengths are corrected. One mutant in four is then edited byte by byte, lengths included. */
 #include "oracle/mutate.h"
 
 #include <string.h>
@@ -119,7 +118,7 @@ static void edit_pieces(struct tt_rng *rng, struct pieces *ps, const struct piec
   }
 }
 
-/* Edits bytes[0..len) in place or by a small shift; answers the new length, at most len + 16. */
+/* Edits bytes[0..len) in place or by a small shift. Returns the new length, at most len + 16. */
 static size_t edit_bytes(struct tt_rng *rng, unsigned char *bytes, size_t len) {
   if (len == 0) return 0;
   size_t at = tt_below(rng, len);
@@ -149,7 +148,7 @@ static size_t edit_bytes(struct tt_rng *rng, unsigned char *bytes, size_t len) {
     memmove(bytes + at, bytes + from, n);
     return len;
   }
-  case 7: { /* another number where one stands */
+  case 7: { /* replace a number by another one */
     static const uint64_t odd[] = { 0,
                                     1,
                                     2,
@@ -198,7 +197,7 @@ static size_t write_piece(struct tt_rng *rng, const struct piece *piece, unsigne
     return len;
   }
 
-  /* Leave ten bytes for the length, edit the content behind them, then close the gap. */
+  /* Leave ten bytes for the length, edit the content after them, then close the gap. */
   size_t body = piece->head + 10, len = piece->len - piece->body;
   memcpy(out, piece->data, piece->head);
   memcpy(out + body, piece->data + piece->body, len);
@@ -211,7 +210,7 @@ static size_t write_piece(struct tt_rng *rng, const struct piece *piece, unsigne
 size_t tt_mutate(struct tt_rng *rng, const struct tt_seed *seeds, size_t nseeds,
                  unsigned char out[TT_MUTANT_BYTES_MAX]) {
   static struct pieces ps,
-      other; /* 160 KB: to clear them on the stack takes longer than a mutant */
+      other; /* 160 KB: clearing them on the stack would take longer than a mutant */
   size_t len = 0;
 
   cut_pieces(&seeds[tt_below(rng, nseeds)], &ps);

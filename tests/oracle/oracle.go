@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command oracle answers for Go's own trace reader. On standard input it takes traces, each as a
-// little-endian u32 length and the bytes; for each it answers 24 bytes: u64 verdict (0 whole, 1 broken,
-// 2 the reader panicked, 3 header refused), u64 events delivered, u64 hash over their sequence.
-// build.sh builds it inside the installed Go tree by an overlay, because the reader is internal.
+// Command oracle reports what Go's own trace reader makes of traces. It reads traces from standard input, each as a
+// little-endian u32 length and the bytes. For each it writes 24 bytes: u64 verdict (0 whole, 1 broken, 2 the reader panicked,
+// 3 header refused), u64 events delivered, u64 hash over their sequence. build.sh builds it inside the installed Go tree by
+// an overlay, because the reader is internal.
 package main
 
 import (
@@ -80,7 +80,7 @@ func read(data []byte, explain bool) (verdict, events, hash uint64) {
 }
 
 func main() {
-	if len(os.Args) > 1 { // oracle FILE...: explains instead
+	if len(os.Args) > 1 { // oracle FILE...: prints explanations instead
 		for _, name := range os.Args[1:] {
 			data, err := os.ReadFile(name)
 			if err != nil {

@@ -4,10 +4,9 @@
  *
  *   oracle_compare ORACLE COUNT SEED PACK [--keep DIR]
  *
- * ORACLE is what build.sh built, PACK holds the traces (tests/fuzz/pack.h; seeds.sh makes it). Prints one
- * line a difference (the mutant is kept in DIR as diff-SEED.trace), then how many mutants were what, and at
- * the end "N equal, M different"; exit 1 on any difference. A mutant depends on its own seed alone: SEED +
- * index. */
+ * ORACLE is the program made by build.sh, PACK a file of traces (tests/fuzz/pack.h) made by seeds.sh. Prints a line for each
+ * difference (the mutant is kept in DIR as diff-SEED.trace), then the number of mutants by verdict, and at the end
+ * "N equal, M different". Exit 1: there was a difference. A mutant depends on its own seed alone: SEED + index. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -67,7 +66,7 @@ static tb_rc hash_events(void *self, const struct to_generation *gen, const stru
   return TB_OK;
 }
 
-/* Feeds one mutant in eight in small pieces: chunking must not matter. */
+/* Feeds one mutant in eight in small pieces, which must not change the result. */
 static tb_rc read_trace(struct to_reader *reader, const unsigned char *data, size_t len,
                         struct tt_rng *rng) {
   bool chunked = tt_below(rng, 8) == 0;
@@ -94,7 +93,7 @@ static struct answer our_answer(const unsigned char *data, size_t len, uint64_t 
   tb_mem_init(&mem, tb_mem_libc, NULL, 256 << 20);
   tb_diag_clear(&diag);
   struct to_limits limits = { .fuel_tries = UINT64_C(1) << 40 }; /* Go has no such limit */
-  /* The storage of the bytes and the choice of instructions must not matter either. */
+  /* The storage of the bytes and the choice of instructions must not change the result either. */
   unsigned flags = (unsigned)tt_below(&rng, 2) * TO_READER_BYTES_STAY |
                    (unsigned)tt_below(&rng, 2) * TO_READER_PLAIN;
   if (to_reader_new(&mem, &limits, flags, sink, &diag, &reader) != TB_OK) abort();

@@ -2,8 +2,7 @@
 /* A scripted agent: a blocking TLS 1.3 client that sends exactly the bytes that a test wants, valid
  * or not.
  *
- * Errors    a call that cannot do its work answers false and leaves the reason in peer->why; none
- *           waits longer than TT_PATIENCE_S.
+ * Errors    a call that fails returns false and stores the reason in peer->why. No call waits longer than TT_PATIENCE_S.
  */
 #ifndef TT_PEER_H
 #define TT_PEER_H
@@ -27,7 +26,7 @@ struct tt_peer_terms {
   const char *name;      /* NAME.pem, NAME.key; NULL: no certificate */
   const char *alpn;      /* NULL: none offered */
   SSL_CTX
-  *ctx; /* of another peer of the same terms, whose files are then not read again; or NULL */
+  *ctx; /* context of another peer with the same terms, to save reading the files; or NULL */
 };
 
 /* Returns false if TCP or TLS failed. A TLS 1.3 client learns of a refused certificate only at its first read. */

@@ -24,7 +24,8 @@ struct tt_store {
   char notes[4096];
 };
 
-bool tt_noted(struct tt_store *t, const char *text); /* has a note said so, while threads go on? */
+/* Has a log line contained this text? May be called while the threads run. */
+bool tt_noted(struct tt_store *t, const char *text);
 
 void tt_store_make(struct tt_store *t); /* folder and configuration, not yet open */
 tb_rc tt_store_start(struct tt_store *t);

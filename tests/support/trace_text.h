@@ -33,7 +33,7 @@ struct tt_text_event {
   uint8_t type;
   unsigned nargs; /* dt counted */
   uint64_t args[6];
-  bool size_given; /* EventBatch: args[3] is meant */
+  bool size_given; /* EventBatch: args[3] is valid */
   unsigned nframes;
   uint64_t frames[TW_STACK_FRAMES_MAX][4];
   const unsigned char *data; /* until the next event */

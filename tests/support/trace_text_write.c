@@ -36,7 +36,7 @@ static void put_event(struct tb_buf *out, const struct tw_raw *event) {
   if (tw_spec_has_dt(event->spec)) put_number(out, "dt", tw_raw_number(&pos));
   for (unsigned i = 0; i < event->spec->nargs; i++) {
     uint64_t value = tw_raw_number(&pos);
-    if (event->type != TW_EV_EVENT_BATCH || i != 3) /* its size follows from what it holds */
+    if (event->type != TW_EV_EVENT_BATCH || i != 3) /* the size follows from the batch's content */
       put_number(out, event->spec->args[i].label, value);
   }
   for (uint64_t left = event->frames; left > 0; left--)

@@ -127,8 +127,8 @@ static bool is_dead(pid_t pid) {
   return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Waits until the command ends, or the other side closes the line. Returns true if it ended; it is not reaped yet. Without a
- * pidfd (Linux 5.3) it polls. */
+/* Waits until the command ends, or the other side closes the line. Returns true if the command ended; the caller must still
+ * reap it. Without a pidfd (before Linux 5.3) this function polls. */
 static bool has_ended(pid_t pid, int line) {
   int ends = (int)syscall(SYS_pidfd_open, pid, 0);
   struct pollfd fds[] = { { .fd = line, .events = POLLIN }, { .fd = ends, .events = POLLIN } };

@@ -2,7 +2,7 @@
 /* Firings that wait for an action: a queue for each rule, served in turn, so that a rule that fires all the time, or must be
  * retried, delays no other. Firings of a rule are done in order.
  *
- * Memory    at most AC_WAITING_MAX firings. One more replaces the oldest of the rule that has the most.
+ * Memory    at most AC_WAITING_MAX firings. A further firing replaces the oldest one of the rule that has the most firings.
  * Threads   use each object from one thread at a time.
  * Time      monotonic, passed in.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl fetch: archived generations as one trace, byte for byte as the program wrote them. Go's reader refuses a trace with missing
- * generations, so a new file begins after a hole. It ends at a broken generation, so with --split a new file begins there, too
- * (fetch/plan.c finds both). */
+/* tracectl fetch: archived generations as one trace, byte for byte as the program wrote them. Go's reader refuses a trace with
+ * missing generations, so a new file begins after a hole. It stops at a broken generation, so with --split a new file begins
+ * after that, too (fetch/plan.c finds both). */
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A signal that the agent catches and shares with the program.
  *
- * The kernel has one handler for a signal: the agent's. Other signals are passed to the program's handler with the
- * mask and the flags that it requested: the one installed before the agent's. If the preload library intercepts the
- * program's sigaction() (agent/preload/signals.c), a handler installed later is used, too, and the agent's stays in place.
+ * The kernel knows only one handler for a signal number: here it is the agent's. A signal that is not the agent's own is passed
+ * to the program's handler, with the mask and the flags that the program requested. The program's handler is the one that was
+ * installed before the agent's. If the preload library intercepts the program's sigaction() (agent/preload/signals.c), it is
+ * the newest one, and the agent's handler stays in place.
  *
  * The agent's handler stays after its last use: a signal of a deleted timer may still be pending, and would kill the
  * program.

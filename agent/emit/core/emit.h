@@ -162,7 +162,8 @@ static inline void ta_leave(struct ta_thread *t) {
   atomic_store_explicit(&t->busy, 0, memory_order_release);
 }
 
-/* For t that is busy already: returns true if it was left behind and starts again; else false, counted if in a hold. */
+/* t is busy already. Returns true if t was left behind and starts again, else false. If t is in a hold, the call is counted as
+ * misuse. */
 bool ta_begin_in_hold(struct ta_thread *t);
 
 /* Begins a section of t. Returns false if t is in one already, because this is a signal handler. A signal handler that

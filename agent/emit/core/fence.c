@@ -10,7 +10,7 @@
 
 atomic_bool ta_fence_is_light;
 
-static atomic_bool failed; /* a heavy fence failed that light ones relied on */
+static atomic_bool failed; /* a heavy fence failed after light fences had relied on it */
 
 static bool ask(int what) {
   return ta_filter_spares(SYS_membarrier, what, 0, 0) && syscall(SYS_membarrier, what, 0, 0) == 0;

@@ -104,12 +104,12 @@ extern struct ta_go *ta_goes; /* NULL before the first session */
 
 /* Makes the table for max goroutines, at most TA_GOES_MAX; only a process's first call sets max. */
 TB_MUST tb_rc ta_goes_make(uint32_t max);
-void ta_goes_reset(void);  /* all free: between two sessions */
+void ta_goes_reset(void);  /* frees all places; call it between two sessions */
 void ta_goes_forget(void); /* in a forked child */
 /* Under the session's lock. take returns NULL if all are in use; a new goroutine's word is 0. */
 struct ta_go *ta_goes_acquire(uint32_t name);
 uint64_t ta_goes_number(void); /* id for a goroutine without a place, also under the lock */
-/* Frees only once per id: a thread that was left behind and the flusher may both free a goroutine that it ended. */
+/* Frees only once per id: if a thread was left behind, both the thread and the flusher may free the goroutine. */
 void ta_goes_release(struct ta_go *go, uint64_t id);
 struct ta_go *ta_goes_at(uint32_t place); /* NULL: it was never used */
 bool ta_goes_any(void);                   /* some were used in this session */

@@ -107,7 +107,8 @@ void ta_fiber_unblock(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Status of a goroutine that waits or is runnable: no other thread may start t's own goroutine. */
+/* Return the status for a goroutine that waits, or is runnable. t's own goroutine has statuses of its own, because no other
+ * thread may start it. */
 static uint8_t parked(const struct ta_thread *t, const struct ta_go *go) {
   return go == t->own ? TA_GO_KEPT_WAITING : TW_GO_WAITING;
 }

@@ -53,8 +53,8 @@ void ta_spawned_fail(struct ta_spawned birth) {
   ta_fiber_switch(self);
 }
 
-/* If a signal handler emitted before `mine` was set, this thread has made its own goroutine already; if after, it has
- * taken the one of its creator. */
+/* A signal handler may have emitted on this thread. If it did before `mine` was set, the thread has its own goroutine by now.
+ * If it did afterwards, the thread has the goroutine that its creator made. */
 void ta_spawned_is_mine(struct ta_spawned birth) {
   struct ta_thread *t;
 

@@ -48,8 +48,8 @@ enum {
 #define TA_UNSET
 #endif
 
-/* from: return address of the emit function. Both return how many pcs they found, 1 to max; pcs has room for
- * TA_FRAMES_OURS more. */
+/* Both return the number of pcs found, 1 to max. The caller's array pcs must have max + TA_FRAMES_OURS elements. from: return
+ * address of the emit function. */
 unsigned ta_frames_here(const struct ta_thread *t, const void *from, uint64_t *pcs, unsigned max);
 /* Reads the stack of the interrupted code; context: the signal handler's third argument. */
 unsigned ta_frames_of_signal(const struct ta_thread *t, const void *context, uint64_t *pcs,

@@ -57,7 +57,7 @@ struct tc__file {
     struct tc_open_kept to_keep; /* the next value of `kept`, after the commit */
     uint64_t pass;               /* the last pass that looked at this file */
   } shown;
-  uint64_t border_lsn; /* later records than the whole generations' are after this; 0: unknown */
+  uint64_t border_lsn; /* records after the whole generations have a higher LSN; 0: unknown */
   uint64_t noted_lsn;  /* border_lsn at the last checkpoint of the generations; 0: none yet */
   bool checkpointed;   /* the log relies on the file */
   bool is_dirty;       /* has bytes that are not written to the disk yet */

@@ -65,7 +65,7 @@ struct tc__stream {
   uint64_t abandoned_gen; /* given up by the sealer, and its end has not arrived yet; 0: none */
   bool run_broken;        /* a hole is before the next generation */
   bool begun;             /* a generation was written or offered since the collector's start */
-  bool resumed;           /* its run was resumed at the start and none of it was offered since */
+  bool resumed;           /* its run was resumed at the start, and nothing was offered since */
   bool damaged;           /* recovery found a gap in the records; a loss is yet to be recorded */
   enum tc__end end;
   struct tc_settled settled; /* as last reported to the log */

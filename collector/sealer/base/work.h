@@ -39,9 +39,9 @@ struct tc_settled {
   struct tc_content_hash hash;
   bool has_segment;
   uint64_t abandoned_gen;
-  struct tc_checkpoint *checkpoint; /* malloc; if set, only `stream` is valid beside it */
+  struct tc_checkpoint *checkpoint; /* if set, of the other fields only `stream` is valid */
 };
-void tc_settled_free(struct tc_settled *settled); /* allocated with malloc */
+void tc_settled_free(struct tc_settled *settled); /* must be from malloc() */
 
 struct tc_stream_intro {
   uint32_t ref;

@@ -169,7 +169,7 @@ bool tc__rebuilds(const struct tc__catalog_sync *sync) {
 
 bool tc__catalog_is_due(struct tc__catalog_sync *sync) {
   if (!sync->env->opt.stats->catalog_stale) return false;
-  tc__catalog_lags(sync); /* if a reader set catalog_stale */
+  tc__catalog_lags(sync); /* needed if the flag was set by a reader */
   return tc__rebuilds(sync) || tc_mono_ns() >= sync->next_ns;
 }
 

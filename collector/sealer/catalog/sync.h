@@ -7,8 +7,8 @@
  *   IN_STEP ────────> LAGS ────────────────────> IS_MADE ────────────────────> IS_FILLED ────────────────────> IN_STEP
  *                       <──────────────────────────┴─────────────────────────────┘ fails
  *
- * The catalog accepts rows while it is IN_STEP or IS_FILLED. While it IS_MADE, segments published meanwhile are added to
- * the new one. Readers wait while it is not IN_STEP; retention deletes nothing while it accepts no rows. */
+ * The catalog accepts rows while it is IN_STEP or IS_FILLED. While it IS_MADE, segments that are published are added to the new
+ * catalog. Readers wait while it is not IN_STEP; retention deletes nothing while it accepts no rows. */
 #ifndef TC_SEALER_CATALOG_SYNC_H
 #define TC_SEALER_CATALOG_SYNC_H
 

@@ -2,11 +2,12 @@
 /* Checkpoints: a stream's open file is synced to the disk, so that the log need not be kept for a long generation. The next
  * start resumes the file.
  *
- * A file is only appended to after the bytes that a checkpoint names, so an older checkpoint stays valid. A checkpoint
- * ends when the stream is settled past it.
+ * Bytes that a checkpoint names are never changed: a file is only appended to. So an older checkpoint stays valid. A checkpoint
+ * is no longer needed once the stream is settled past it.
  *
- * There are two kinds. One names the whole generations of a run; the open generation after them stays in the log, so the
- * file can be cut at their end without a loss. The other names an open generation that is alone in its file. */
+ * There are two kinds. One names the whole generations of a run. The log still has the open generation that follows them, so
+ * the file can be cut after the last whole generation without a loss. The other kind names an open generation that is alone in
+ * its file. */
 #ifndef TC_SEALER_CHECKPOINT_CHECKPOINT_H
 #define TC_SEALER_CHECKPOINT_CHECKPOINT_H
 

@@ -25,8 +25,8 @@ static tb_rc trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen,
   return TB_OK;
 }
 
-/* Whether meta is of a segment of this stream, with its whole trace beside it. If so, syncs the names: the collector may
- * have died before it did, and the log will not keep the records any longer. */
+/* *out: meta is of a segment of this stream, and the segment's whole trace is beside it. Then syncs the names: the collector
+ * may have died before it synced them, and the log is about to release the records. */
 static tb_rc is_published(const struct tc__env *env, const struct tc__stream *stream, int dir_fd,
                           const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
   *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&

@@ -87,8 +87,8 @@ static tb_rc give_up(struct tc__seal *seal, struct tc__stream *stream, const mes
 
 /* ---- a file that does */
 
-/* Moves the file back if it was put into quarantine before a crash and the log does not know. The record that caused this
- * is in the log after the checkpoint, and its replay puts the file there again. */
+/* Moves the file back if it was put into quarantine shortly before a crash, so that the log has no trace of this. The log does
+ * have the record that caused it, after the checkpoint: its replay moves the file to quarantine again. */
 static tb_rc fetch_back(struct tc__seal *seal, const struct tc__stream *stream, uint64_t gen,
                         struct tb_diag *diag, bool *out_was_aside) {
   char name[TC_FILE_NAME_BYTES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses in a meta that the log does not have as settled, because the collector died between the two. Their records are replayed:
- * the start must not report them again, and a generation that was counted as lost must not become whole. These losses are
- * recognized by their sequence number, which is above what is settled: that of the LOSS record, or of the first batch
- * that is counted. */
+/* Losses in a meta that the log does not have as settled, because the collector died after it wrote the meta and before the log
+ * had it. Their records are replayed: the start must not report them again, and a generation that was counted as lost must not
+ * become whole. These losses are recognized by their sequence number, which is above what is settled: that of the LOSS record,
+ * or of the first batch that is counted. */
 #ifndef TC_SEALER_SEAL_RECORDED_H
 #define TC_SEALER_SEAL_RECORDED_H
 

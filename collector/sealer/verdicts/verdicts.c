@@ -120,9 +120,9 @@ static tb_rc change_verdicts(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-/* Later requests read the segment from the disk. Without this the archive of a busy collector would push everything else
- * on its host out of the page cache, and each new segment would need pages that are new to the machine: in a virtual
- * machine the most expensive part of writing a file. */
+/* Drops the segment from the page cache; later requests read it from the disk. Otherwise the archive of a busy collector would
+ * push everything else on its host out of the page cache, and each new segment would need pages that are new to the machine: in
+ * a virtual machine the most expensive part of writing a file. */
 static void leave_page_cache(struct tc__verdict_queue *verdicts, const struct tc__recent *recent) {
   char path[192];
 

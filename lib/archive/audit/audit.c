@@ -358,7 +358,7 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* Records of ledgers have no rows: their bytes are what a stream's sum has beyond its rows. */
+/* Records of ledgers have no rows: by their bytes a stream's sum exceeds the sum of its rows. */
 static tb_rc compare_folded(void *self, const unsigned char stream[16], int64_t bytes) {
   struct verify *verify = self;
   int64_t found = 0;

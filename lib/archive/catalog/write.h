@@ -69,7 +69,7 @@ TB_MUST tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *
 TB_MUST tb_rc tc_catalog_put_folded(struct tc_catalog *catalog, const tc_meta *record,
                                     struct tb_diag *diag);
 
-/* Reports for each stream, in order, the bytes that its sum has beyond its rows: those of ledger records. */
+/* Reports for each stream, in order, by how many bytes its sum exceeds its rows: these are the bytes of ledger records. */
 typedef tb_rc tc_folded_fn(void *self, const unsigned char stream[16], int64_t bytes);
 TB_MUST tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_fn *each, void *self,
                                 struct tb_diag *diag);

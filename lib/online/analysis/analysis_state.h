@@ -105,8 +105,8 @@ struct to__over {
 /* Adds a generation that has ended; part and whole only grow. Returns true if the share is too large. */
 bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit);
 
-/* The share of the view in which one of a series of spans went on: stops, or cycles. They follow one another, so at most one of those that
- * ended in the view reaches out of it. open_since: where the one that goes on began; the view's end: there is none. */
+/* Returns which share of the view the spans of a series cover: stops, or cycles. The spans do not overlap, so at most one that
+ * ended in the view began before it. open_since: begin of the open span, or the view's end if none is open. */
 double to__share_of_wall(const struct to_view *view, uint32_t series, to_ns open_since);
 
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;

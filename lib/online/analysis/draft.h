@@ -76,8 +76,8 @@ static inline void to_draft_stack(struct to_draft_value *value, const struct to_
 }
 /* Adds a series of the view: its sum, and its lengths for the quantiles. */
 TB_MUST tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series);
-/* Adds only the lengths of a series, if its sum is part of another series' sum that was added. Parts of a series
- * without a sum are found anyway: to_view_quantiles(). */
+/* Adds only the lengths of a series, whose sum is part of a sum that was added already. Not needed for the parts of a series
+ * that has no sum of its own: to_view_quantiles() finds them. */
 TB_MUST tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_t series);
 
 /* Adds a sentence for the reader of this report. Lent as long as the report. */

@@ -76,7 +76,7 @@ struct to_mutator {
 TB_MUST tb_rc to_mutator_init(struct to_mutator *m, struct tb_mem *mem, bool is_file);
 void to_mutator_fini(struct to_mutator *m); /* accepts a zeroed one */
 /* Call for each Sync, ProcsChange, GoLabel and event of a cycle, an assist or a stop, and for each sweep of a file; while
- * to_mutator_watches(), for GoStart, GoUnblock, GoStop, GoBlock and GoDestroy of the goroutines in follows, too. */
+ * to_mutator_watches() returns true, also for GoStart, GoUnblock, GoStop, GoBlock and GoDestroy of the goroutines in `follows`. */
 TB_MUST tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
                                const struct to_event *ev);
 static inline bool to_mutator_watches(const struct to_mutator *m) {

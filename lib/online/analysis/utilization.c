@@ -153,7 +153,7 @@ tb_rc to_utilization_step(struct to_utilization *u, struct tb_mem *mem, to_ns ti
                           uint32_t procs) {
   if (u->n > 0) {
     const struct to_curve_step *last = &u->step[u->n - 1];
-    if (time < last->time) to_utilization_cut(u); /* the clock fell */
+    if (time < last->time) to_utilization_cut(u); /* the clock went back */
     if (u->n > 0 && last->level == level && last->lowers == u->lowers) return TB_OK;
   }
   if (u->n == u->steps_max) {

@@ -9,7 +9,7 @@
 #include "wire/sections.h"
 
 enum {
-  /* Allocators would map four batches anew for each reader, instead of keeping them. */
+  /* Three batches, not four: allocators return larger blocks to the system, and each reader would map them again. */
   BYTES_CHUNK = 3 * (TW_BATCH_BYTES_MAX + 256),
   BATCHES_CHUNK = 8 << 10,
   EXTRA_CHUNK = 4 << 10

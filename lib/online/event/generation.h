@@ -40,9 +40,9 @@ struct to_string to_generation_extra_string(const struct to_generation *gen, uin
 
 /* Returns false for an unknown stack id; id 0 is the empty stack. */
 bool to_generation_stack(const struct to_generation *gen, uint64_t id, struct to_stack_iter *out);
-/* Reads frames as this stack has them, instead of the first frame with the same program counter. The
- * results differ only in a made-up trace, and no table of all frames is needed. A missing string, which
- * only such a trace can name, is empty. */
+/* Like to_generation_stack(), but each frame is read from this stack itself, not from the generation's first frame with the
+ * same program counter. The two differ only in a made-up trace. This one needs no table of all frames. If a frame names a
+ * string that is missing, which also happens only in a made-up trace, the string is empty. */
 bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
                              struct to_stack_iter *out);
 uint64_t to_stack_length(const struct to_generation *gen, uint64_t id); /* frames, O(1) */

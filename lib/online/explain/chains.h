@@ -10,8 +10,8 @@
  *   - each of its waits is for a lock or a send, and each link is EXACT or OWN;
  *   - none of the goroutines that ended an OWN link's waits before can do so now: each has ended, or waits in a chain that
  *     leads into this cycle;
- *   - all waits began before quiet_since. If more than two goroutines have ended such waits, only the last two are known:
- *     then before long_since.
+ *   - all waits began before quiet_since. Only the last two goroutines that ended such waits are known. If there were more,
+ *     all waits must have begun before long_since.
  *
  * Memory    the arena's: 28 bytes for each slot of spans, and what lock_holders.h says.
  * Time      each waiting goroutine is visited once, no matter how long the chains are.

@@ -38,7 +38,7 @@ struct to_path_piece {
   uint8_t state;  /* enum to_go_state; TO_GO_NOT_EXIST: unknown */
   uint8_t reason, cause;
   uint8_t end; /* enum to_path_end */
-  /* Parts of running and runnable time: the world was stopped; in a mark assist meanwhile not stopped. */
+  /* Parts of running and runnable time: while the world was stopped; in a mark assist while it was not stopped. */
   uint64_t stopped_ns, assist_ns;
 };
 

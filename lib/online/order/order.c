@@ -24,7 +24,7 @@
 #include "online/order/rules_proc.h"
 #include "online/order/rules_user.h"
 
-/* In real traces it happens once in dozens of files that no thread of a frontier can go on. */
+/* In real traces it is rare that no thread of the frontier can continue: once in dozens of files. */
 enum { EXACT_PER_EVENT = 64, EXACT_MORE = 4000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
 enum { RUN_TRIES_PER_EVENT = 8 }; /* to__order_run() returns after so many failed attempts */
 
@@ -298,8 +298,8 @@ TO_HOT tb_rc check_id(struct to_order *order, const struct to_step *s, unsigned 
 #define CHECK_ARG(i, ID)                                                                           \
   TB_TRY(check_id(order, &s, (i), STACKS_##ID >> (i)&1, STRINGS_##ID >> (i)&1))
 
-/* Handles the thread's event and reads its next one. Returns TB_AGAIN if it is too early, nothing has changed;
- * TB_END if it was the thread's last. */
+/* Handles the thread's event and reads its next one. Returns TB_AGAIN if the event is too early: then nothing has changed.
+ * Returns TB_END if it was the thread's last event. */
 TO_HOT tb_rc step(struct to_order *order, struct to_thread *t, struct to_ahead *ahead,
                   struct to_written *written, bool pext) {
   const unsigned char *pos = ahead->args;

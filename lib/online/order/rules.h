@@ -48,7 +48,8 @@ TO_HOT tb_rc check_need(struct to_order *o, struct to_step *s, enum to_must m, e
                    g == HAS ? "without" : "that has");
 }
 
-/* Writes the next event of this step, not yet delivered; call before the context changes. */
+/* Adds an event to this step's output, with the context given here. The event is delivered only after the whole step. Call it
+ * before the step changes the context. */
 TO_HOT struct to_event *stage_as(struct to_step *s, uint8_t type, int64_t m, int64_t p, int64_t g) {
   struct to_event *ev = s->out++;
 
@@ -78,7 +79,7 @@ TO_HOT bool is_first_gen(const struct to_order *o) {
   return o->gen_number == o->first_gen;
 }
 
-/* For rules that require a thread, as to__bind_g(); other rules check has_m() first. */
+/* Only for rules that require a thread, like to__bind_g(). Other rules must check has_m() first. */
 TO_HOT void set_p(struct to_order *o, struct to_thread *t, struct to_p *p) {
   t->p = p;
   p->holder = t;

@@ -113,7 +113,7 @@ TO_HOT tb_rc apply_go_switch(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* The proc's sequence number separates two system calls it might be stolen out of. */
+/* The proc's sequence number shows in which of two system calls the proc was stolen. */
 TO_HOT tb_rc apply_syscall_begin(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
 
@@ -142,8 +142,8 @@ TO_HOT tb_rc apply_syscall_end(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* The event implies that the proc was lost, so it is too early until then. A proc acquired since is not
- * in a system call and does not count. */
+/* The event implies that the proc was lost: as long as the thread has the proc, the event is too early. A proc acquired since
+ * is not in a system call and does not count. */
 TO_HOT tb_rc ready_lost_its_proc(struct to_order *o, struct to_step *s) {
   (void)o;
   return has_p(s->t) && s->t->p->status == TW_PROC_SYSCALL ? TB_AGAIN : TB_OK;

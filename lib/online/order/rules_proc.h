@@ -5,8 +5,8 @@
 
 #include "online/order/rules.h"
 
-/* Too early until the proc is idle at the previous number, and while this thread still holds a proc, which
- * a later event will steal from its system call. */
+/* The event is too early until the proc is idle at the previous sequence number. It is also too early while this thread holds
+ * another proc: a later event will steal that proc from the thread's system call. */
 TO_HOT tb_rc ready_proc_start(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->p = to__p_find(o, (int64_t)s->arg[0]);
 

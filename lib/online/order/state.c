@@ -223,7 +223,7 @@ bool to__end_range(struct to_ranges *ranges, uint8_t type, uint64_t *out_text) {
   *out_text = ranges->items[i].text;
   if (is_stop && ranges->texts != NULL) (void)tb_map_remove(ranges->texts, *out_text);
   if (!is_stop) ranges->assist = 0;
-  /* The last range takes its place, as in Go's reader: that decides which of several STW ranges ends next. */
+  /* The last range takes the place of the removed one, as in Go's reader: that decides which of several STW ranges ends next. */
   if (ranges->assist == ranges->count) ranges->assist = i + 1;
   ranges->items[i] = ranges->items[--ranges->count];
   return true;

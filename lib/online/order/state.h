@@ -280,7 +280,7 @@ TB_MUST tb_rc to__region_misnested(struct to_order *order, const struct to_threa
 /* Reports a fault of annotations in the thread's next event. Returns TB_OK with past_annotations. */
 TB_MUST tb_rc to__misannotated(struct to_order *order, const struct to_thread *t, const char *text);
 
-/* To be added a task must be unknown, to be dropped known. */
+/* A task must be unknown when it is added, and known when it is dropped. */
 TB_MUST tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent,
                            struct to_string name);
 void to__task_drop(struct to_order *order, uint64_t id);

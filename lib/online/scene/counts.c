@@ -99,7 +99,7 @@ tb_rc to__counts_draw_group(struct to_picture *p, struct to_counts *counts, stru
     for (unsigned which = 0; which < CLASSES; which++) {
       double n = average(p, counts, i, which, &covering[which]);
       bool gives_way =
-          which == CLASSES - 1 && share_of(most) > 0; /* waiting, if anything else happens */
+          which == CLASSES - 1 && share_of(most) > 0; /* waiting gives way to anything else */
 
       if (n <= most || gives_way) continue;
       most = n;

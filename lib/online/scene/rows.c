@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks and regions overlap, and a generation does not restate open ones. The parts of one are joined; each gets the
- * first free row; those shorter than a pixel share one row after all others. */
+/* Tasks and regions overlap, and a generation does not restate open ones. The parts of a task or region are joined. Each task
+ * or region gets the first free row; those shorter than a pixel share one row after all others. */
 #include <stdlib.h>
 
 #include "base/grow.h"

@@ -35,7 +35,7 @@ void to_lock_waits_fini(struct to_lock_waits *w) {
   *w = (struct to_lock_waits){ 0 };
 }
 
-/* Finds the lock's own series. The parent of fewer series loses its quantiles last. */
+/* Finds the lock's own series, or makes it. The fewer series a parent has, the longer it keeps its quantiles. */
 static tb_rc find_parent(struct to_lock_waits *w, uint32_t lock, uint32_t *out) {
   while (w->locks <= lock) {
     size_t room = w->locks;

@@ -19,7 +19,7 @@ struct to_misnested_region {
 struct to_misnested {
   uint64_t count;
   to_ns first, last;
-  int64_t goroutine; /* goroutine of the last misnesting, as are the next two */
+  int64_t goroutine;                      /* of the last misnesting, as are the next two fields */
   struct to_misnested_region ended, open; /* stacks: of the end; of the innermost one's begin */
 };
 struct to_misnesting {

@@ -202,8 +202,8 @@ static inline struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t 
   return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
 }
 
-/* Remembers when a goroutine that ends in its call has released its P, just before. Go's summaries count the moment in between as
- * time without a P if they know the call's P. */
+/* Remembers when a goroutine released its P, just before it ends in its call. If Go's summaries know the call's P, they count
+ * the moment between the two events as time without a P. */
 static void note_leaving(struct to_spans *s, const struct to_event *ev) {
   const struct to_life *g = in_call(s, (int64_t)ev->args[0], ev->m);
 

@@ -25,10 +25,10 @@ struct to_queue {
   uint32_t gen_max;     /* in the current generation */
   uint32_t longest;     /* series whose maximum is the longest queue; 0: never two at once */
   uint32_t convoys;     /* series of past convoys; 0: none */
-  uint32_t generations; /* number of whole ones in a row with TO_CONVOY_LENGTH or more */
+  uint32_t generations; /* whole generations in a row with a queue of TO_CONVOY_LENGTH or more */
   uint8_t reason;       /* enum to_reason of the newest wait */
   to_ns since;          /* begin of the first of these generations */
-  uint32_t slot;        /* the slot that slot_max is of */
+  uint32_t slot;        /* number of the slot that slot_max belongs to */
   uint32_t next;        /* if is_listed: number of the next one */
   bool is_listed; /* goroutines waited in this generation, or the one before had a long queue */
 };

@@ -100,7 +100,8 @@ static bool is_of_goroutine(unsigned kind) {
   return is[kind];
 }
 
-/* Returns the goroutine of the range, or the one on its P; NULL: unknown, or not the event's. */
+/* Returns the goroutine of the event's context if the range is its own, or is a sweep of its P; otherwise NULL, also if it is
+ * unknown. */
 static struct to_life *goroutine_of(struct to_spans *s, const struct to_event *ev,
                                     const struct to_event_range *range) {
   bool its_own =
@@ -158,7 +159,8 @@ static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_
   if (open->above != NULL) open->above->below = open->below;
   if (open == first) first = below;
   *top = (uintptr_t)first;
-  /* A P's entry stays, as its next range begins soon; a known goroutine's until the goroutine ends. */
+  /* The entry of a P stays, because the P's next range begins soon. The entry of a known goroutine stays until the goroutine
+   * ends. */
   if (first == NULL && is_of_goroutine(kind) && open->life == 0)
     tb_map_remove(ranges, (uint64_t)id);
   return open;
@@ -453,7 +455,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
   return release_later(s, gen, name);
 }
 
-/* Kinds of spans that need an event; unneeded events are skipped. */
+/* Kinds of spans for which an event is needed. Events that no wanted kind needs are skipped. */
 enum {
   FOR_TASK_BEGIN = TO_WANT(TASK),
   FOR_TASK_END = TO_WANT(TASK),
@@ -532,7 +534,7 @@ void to__spans_rare_init(struct to_spans *s) {
   to__names_init(&s->names, s->mem);
 }
 
-/* Blocks of ranges, of regions or of tasks that are open, those below each as well. */
+/* Releases all open ranges, regions or tasks of the map, with those below each. */
 static void drop_open(struct to_spans *s, struct tb_map *map) {
   uint64_t key, value;
 

@@ -101,7 +101,8 @@ struct to_span_sums {
   struct tb_map by_key;
 
   struct to_sums_entry {
-    const struct to_frame *frame;     /* NULL: unknown, or above the limit */
+    /* NULL in the entries for unknown functions and for functions above the limit. */
+    const struct to_frame *frame;
     uint32_t running, calling, lives; /* series */
     uint32_t range[TO_SUMS_RANGES];   /* series + 1; 0: none yet */
     uint32_t alive;                   /* live goroutines */
@@ -142,8 +143,8 @@ TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
 /* Records the creation by a goroutine with this stack; without a stack, the place is where the goroutine begins. */
 TB_MUST tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen,
                                    uint32_t slot, uint64_t stack, uint64_t begins, to_ns now);
-/* Takes a stack of the goroutine, whose entry is read from the first one that has it. Call before the span to which the
- * stack belongs is counted. */
+/* Passes in a stack of the goroutine. The entry function is read from the goroutine's first stack that has one. Call it before
+ * the span of this stack is counted. */
 TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
                                 uint32_t slot, uint64_t life, uint64_t stack);
 /* Ends or cuts the life in this slot. */
@@ -156,12 +157,12 @@ void to_span_sums_clear(struct to_span_sums *s);
 /* Counts a goroutine's span that has ended, or a piece of a call after the loss of its P. gen: its generation. */
 TB_MUST tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span);
-/* Counts the spans of this life (0: of all lives) that are held because their entry function is not known yet, for the
- * unknown entry. Call when the goroutine has ended, and with 0 before a report. */
+/* Spans are held while their entry function is not known. Counts the held spans of this life (0: of all lives) for the unknown
+ * entry. Call it when the goroutine has ended, and with 0 before a report. */
 TB_MUST tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life);
 
-/* Adds the length of a range (its state is the kind) of the goroutine in this slot that has ended. Ignores ranges that Go's summaries do
- * not attribute to a goroutine. */
+/* Adds the length of a range that has ended to its goroutine's sums. range->state is the kind of range. Ignores ranges that
+ * Go's summaries do not attribute to a goroutine. */
 TB_MUST tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range);
 /* Returns false if ranges of this kind do not belong to a goroutine. */
 bool to_sums_range_of(unsigned kind, enum to_sums_range *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The goroutines that ended earlier waits. Go's traces name neither locks nor channels, so those that ended the last waits
- * at a stack are taken for those that can end the next one there.
+/* The goroutines that ended earlier waits. Go's traces name neither locks nor channels. So the goroutines that ended the last
+ * waits at a stack are assumed to be the ones that can end the next wait there.
  *
  * Stored are, for each goroutine, four stacks at which it has waited, each with the last two goroutines that ended its waits
  * there; for each stack, the goroutine that ended the last wait there. Waits that the runtime ended (a timer, the network)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Agent-load does a fixed amount of work under trace and prints "CPU SECONDS<TAB>TRACE BYTES<TAB>SECONDS<TAB>PEAK
-// RSS BYTES": once with the trace thrown away, once through the agent, the difference is
-// the agent's cost.
+// Agent-load does a fixed amount of work under trace and prints "CPU SECONDS<TAB>TRACE BYTES<TAB>SECONDS<TAB>PEAK RSS BYTES":
+// run it once with the trace thrown away and once through the agent: the difference is the agent's cost.
 package main
 
 import (
@@ -47,7 +46,7 @@ func run(server, certs string, operations int) error {
 	if server == "" {
 		err = trace.Start(thrown)
 	} else {
-		// Room for all of it: what is dropped costs nothing and would make the figure a good one.
+		// The spool has room for the whole trace: dropped data costs nothing, and would make the figure too good.
 		agent, err = traceagent.Start(traceagent.Config{Server: server, Certs: certs, Service: "bench", SpoolBytes: 1 << 30})
 	}
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/exp/trace"
 )
 
-// Each goroutine, as go tool trace's page of goroutines counts its time; but a goroutine whose id another one had before is
-// one of its own.
+// life has the times of a goroutine, counted as on the goroutines page of go tool trace. But if an id is used again, the
+// second goroutine counts separately.
 type life struct {
 	entry                                        string
 	born, since, lost                            trace.Time
@@ -56,7 +56,7 @@ func (l *life) leave(now trace.Time, s *lives) {
 	}
 }
 
-// A call that is still open counts whole; what it lacks its P for counts as a wait for one, too.
+// stop adds the time of the open state. An open call counts as a whole; its part without a P counts as a wait for a P, too.
 func (l *life) stop(now trace.Time) {
 	ns := int64(now - l.since)
 	switch l.state {
@@ -90,7 +90,8 @@ func (l *life) leaveRange(name string, now trace.Time) {
 	}
 }
 
-// A range of a goroutine is its own; one of a P is the goroutine's that was on it at its begin and is at its end.
+// rangeEvent counts a range for its goroutine. A range of a P counts for a goroutine that was on the P at the range's begin
+// and at its end.
 func (s *lives) rangeEvent(ev trace.Event) {
 	r := ev.Range()
 	of := s.open[ev.Goroutine()]
@@ -126,8 +127,8 @@ func (s *lives) begin(id trace.GoID, born trace.Time) *life {
 	return l
 }
 
-// state records that the goroutine has been in this state since the trace began; a call that is
-// reported without a P had none so far.
+// state records that the goroutine has been in this state since the trace began; a call that is first reported without a P
+// has had none since then.
 func (s *lives) state(ev trace.Event, id trace.GoID, to trace.GoState) *life {
 	l := s.begin(id, s.sync)
 	before := int64(ev.Time() - s.sync)

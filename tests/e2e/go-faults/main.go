@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// go-faults [-plain] copy|growth|nothing meets a fault of Go that ends traced programs (the table in agent/go/guard.go),
+// go-faults [-plain] copy|growth|nothing triggers a fault of Go that ends traced programs (the table in agent/go/guard.go),
 // traced by the agent, or with -plain by trace.Start alone. It prints the agent's status.
 package main
 
@@ -48,9 +48,9 @@ func grow(calls int) int {
 	return grow(calls-1) + int(room[calls%len(room)])
 }
 
-// scribble leaves no word of a new goroutine's stack as it was.
+// scribble overwrites every word of a new goroutine's stack.
 //
-//go:noinline
+// go:noinline
 func scribble() (sum uint64) {
 	var room [180]uint64
 	for i := range room {
@@ -62,9 +62,9 @@ func scribble() (sum uint64) {
 	return sum
 }
 
-// copied recovers from a nil dereference while a large value is copied. The next event wants a stack.
+// copied recovers from a nil dereference while a large value is copied. The next event needs a stack.
 //
-//go:noinline
+// go:noinline
 func copied() {
 	defer func() {
 		recover()
@@ -73,9 +73,9 @@ func copied() {
 	load(nil)
 }
 
-// grown recovers, and has its stack moved. Others take the old one before the next event wants a stack.
+// grown recovers, and then its stack is moved. Other goroutines get the old memory before the next event needs a stack.
 //
-//go:noinline
+// go:noinline
 func grown() {
 	defer func() {
 		recover()
@@ -132,7 +132,7 @@ func main() {
 		trace.Stop()
 		return
 	}
-	agent, err := traceagent.Start(traceagent.Config{}) // all of it by the environment
+	agent, err := traceagent.Start(traceagent.Config{}) // configured by the environment only
 	if err != nil {
 		log.Fatal(err)
 	}

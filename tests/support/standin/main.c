@@ -53,7 +53,7 @@ static void fill_from_suite(struct tt_test *test) {
 }
 
 static _Noreturn void run_in_child(const struct tt_test *test, void *param) {
-  alarm(3 * (unsigned)TT_PATIENCE_S); /* its signal ends the child, unless a test took it over */
+  alarm(3 * (unsigned)TT_PATIENCE_S); /* ends the child, unless the test handles the signal */
   if (test->options.init != NULL) test->options.init();
   if (test->run_param != NULL)
     test->run_param(param);

@@ -17,7 +17,7 @@
 #include "support/patience.h"
 #include "tools/actions/exec.h"
 
-static char pids[] = "/tmp/tc-exec-XXXXXX"; /* a line each */
+static char pids[] = "/tmp/tc-exec-XXXXXX"; /* one per line */
 static char shell[] = "/bin/sh", option[] = "-c", script[512];
 static struct tb_diag diag;
 
@@ -34,7 +34,7 @@ static void unmake(void) {
 
 TestSuite(exec, .init = make, .fini = unmake);
 
-/* Two sessions of their own, one of them begun by a child that is gone; then what is said. */
+/* Starts two processes in sessions of their own, one of them from a child that has ended. Then runs the commands in `then`. */
 static enum ac_outcome run(const char *then, int stop_fd) {
   const struct ac_action action = { .kind = AC_EXEC, .argv = { shell, option, script } };
   char text[] = "rule: slow\n";
@@ -78,7 +78,7 @@ Test(exec, its_signal_is_told) {
   both_are_dead();
 }
 
-/* The command ends the wait itself, through the pipe, once both processes run. */
+/* The command itself ends the wait through the pipe, as soon as both processes run. */
 Test(exec, one_that_is_stopped_leaves_nothing) {
   char then[128];
   int ends[2];
@@ -107,7 +107,7 @@ Test(exec, its_end_is_told_where_nobody_waits_for_children) {
   both_are_dead();
 }
 
-/* ---- one beside another ---- */
+/* ---- commands that run at the same time ---- */
 
 struct lasting {
   pthread_t thread;
@@ -155,7 +155,7 @@ static void stop(struct lasting *l) {
   close(l->stop[0]);
 }
 
-/* The second one's warden has not the first one's line. */
+/* The warden of the second command does not have the first one's pipe. */
 static void each_ends_by_itself(void) {
   static struct lasting first, second;
 
@@ -205,7 +205,7 @@ Test(exec, a_warden_allocates_nothing) {
   cr_assert_eq(pthread_create(&other, NULL, allocate, NULL), 0);
   for (int i = 0; i < COMMANDS; i++) {
     enum ac_outcome outcome = AC_FAILED;
-    cr_assert_eq(pthread_create(&thread, NULL, run_true, &outcome), 0); /* with nothing in stock */
+    cr_assert_eq(pthread_create(&thread, NULL, run_true, &outcome), 0); /* without free blocks */
     cr_assert_eq(pthread_join(thread, NULL), 0);
     cr_assert_eq(outcome, AC_DONE);
   }

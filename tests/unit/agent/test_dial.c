@@ -232,7 +232,7 @@ static long fork_ms(void) {
 Test(dial, neither_fork_nor_close_waits_for_a_resolver_that_hangs) {
   enum { TIMES = 10 };
   struct scene s = hanging_scene(NULL);
-  long quickest_ms = fork_ms(); /* in the others the machine may have stood still */
+  long quickest_ms = fork_ms(); /* a busy machine may have slowed the other tries */
 
   for (int i = 1; i < TIMES; i++) {
     long ms = fork_ms();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream on its way: what arrives, whatever becomes of the collector. */
+/* A stream to a collector: what arrives, whatever happens to the collector. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <poll.h>
@@ -58,7 +58,7 @@ static void keep_warning(void *self, int level, const char *text) {
   pthread_mutex_unlock(&effects->lock);
 }
 
-/* Losing the collector. */
+/* Tests that lose the collector. */
 
 Test(forward, a_collector_that_hangs_up_gets_the_rest_and_nothing_twice) {
   struct scene s = scene_begin((struct tt_collector_rules){ .hang_up_after = 7 }, 0);
@@ -114,7 +114,7 @@ Test(forward, no_more_is_on_the_way_than_the_credit_allows) {
   struct scene s = scene_begin((struct tt_collector_rules){ .credit_bytes = WINDOW }, 0);
   struct tt_stream t = tt_stream_make(26, 5, 10, 30000);
 
-  write_all(s.f, &t, 65536); /* the collector itself calls a breach of its credit */
+  write_all(s.f, &t, 65536); /* the collector reports a breach of its credit */
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   cr_assert_leq(seen_by(&s).max_on_the_way, WINDOW);
   expect_trace(&s, &t);
@@ -164,7 +164,7 @@ Test(forward, goaway_is_followed_and_its_wait_is_kept) {
   scene_end(&s);
 }
 
-/* More than the spool holds. */
+/* Streams with more than the spool holds. */
 
 Test(forward, a_full_spool_drops_whole_generations_and_says_so_exactly) {
   enum { MIB = 1 << 20 };
@@ -207,7 +207,7 @@ Test(forward, a_generation_larger_than_the_spool_flows_through) {
   for (size_t at = 0; at < t.n; at += 60000) {
     size_t n = t.n - at < 60000 ? t.n - at : 60000;
     cr_assert_eq(ta_forward_write(s.f, t.bytes + at, n), 0);
-    cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0); /* a writer as slow as the network */
+    cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0); /* waits, as a slow writer would */
   }
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   cr_assert_eq(seen_by(&s).n_losses, 0);
@@ -224,7 +224,7 @@ Test(forward, a_generation_that_went_out_in_part_is_abandoned_and_the_next_is_wh
   cr_assert(tt_collector_wait(s.collector, has_connections, 1));
   size_t one = 16 + (big.n - 16) / 2;
   cr_assert_eq(ta_forward_write(s.f, big.bytes, 400000), 0);
-  poll(NULL, 0, 50); /* some of it is sent by now, how much does not matter */
+  poll(NULL, 0, 50); /* some of it is sent by now; how much does not matter */
   for (size_t at = 400000; at < one; at += 60000)
     ta_forward_write(s.f, big.bytes + at, one - at < 60000 ? one - at : 60000);
   cr_assert_eq(status_of(s.f).lost_generations, 1);
@@ -250,7 +250,7 @@ Test(forward, a_generation_that_went_out_in_part_is_abandoned_and_the_next_is_wh
   scene_end(&s);
 }
 
-/* Whatever the bytes are. */
+/* Streams of any bytes. */
 
 Test(forward, broken_bytes_are_carried_as_they_are) {
   static const size_t cuts[] = { 0, 1, 15, 16, 17, 30, 2000 };
@@ -270,7 +270,7 @@ Test(forward, broken_bytes_are_carried_as_they_are) {
   tt_stream_free(&t);
 }
 
-/* At a pace. */
+/* Streams with a limited rate. */
 
 Test(forward, the_rate_cap_holds) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 4 << 20);
@@ -298,7 +298,7 @@ Test(forward, the_rate_cap_holds) {
   scene_end(&s);
 }
 
-/* Milliseconds that a header and `batches` batches of 100 bytes take at the rate. */
+/* Returns how many milliseconds a header and `batches` batches of 100 bytes take at this rate. */
 static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct tt_stream t = tt_stream_make(26, 1, batches, 100);
@@ -312,7 +312,7 @@ static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
   ta_forward_close(s.f, 0);
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
   clock_gettime(CLOCK_MONOTONIC, &start);
-  if (batches == 0) t.n = 16; /* no end mark either */
+  if (batches == 0) t.n = 16; /* no end mark, either */
   write_all(s.f, &t, t.n);
   cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0, "at %lu bytes/s",
                (unsigned long)rate_bytes_s);
@@ -326,10 +326,11 @@ static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
 Test(forward, a_small_rate_is_kept_exactly) {
   struct tt_stream t = tt_stream_make(26, 1, 5, 100);
 
-  ms_at_rate(1, 0); /* the first frame goes at once, however long it is paid for */
-  /* All but the last frame, which owes: the header and five batches with 32 bytes each. */
+  ms_at_rate(1, 0); /* the first frame is sent at once, at any rate */
+  /* The time that all frames but the last take, since the last one is sent on credit: the header and five batches, each with 32
+   * bytes more. */
   long ms = LONG_MAX, due = (long)(t.n - 16) * 1000 / 400, most = due * 2 + 1000;
-  for (int i = 0; i < 10 && ms > most; i++) { /* in the others the machine may have stood still */
+  for (int i = 0; i < 10 && ms > most; i++) { /* a busy machine may have slowed the other tries */
     long now = ms_at_rate(400, 5);
     cr_assert_geq(now, due * 8 / 10);
     if (now < ms) ms = now;
@@ -338,7 +339,7 @@ Test(forward, a_small_rate_is_kept_exactly) {
   tt_stream_free(&t);
 }
 
-/* Somewhere else. */
+/* A collector that moves. */
 
 Test(forward, a_ready_file_is_read_again_at_each_connect) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
@@ -363,7 +364,7 @@ Test(forward, a_ready_file_is_read_again_at_each_connect) {
   scene_end(&s);
 }
 
-/* Losing what was acked. */
+/* A collector that loses what it acked. */
 
 Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_of_the_loss) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
@@ -413,7 +414,7 @@ Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_
   scene_end(&s);
 }
 
-/* The words for an error are of the thread that made it, also where others fail at the same time. */
+/* Each thread gets the text of its own error, even if other threads fail at the same time. */
 
 static pthread_barrier_t all_failed;
 

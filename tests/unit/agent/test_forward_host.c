@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream in somebody else's process: what its host must never notice. */
+/* A stream in a host's process: what the host must never notice. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ Test(forward_host, a_failed_check_of_the_writer_turns_off_the_stream_not_its_hos
 
   ta_forward_close(s.f, 0);
   cr_assert_eq(ta_forward_open_patient(&config, make_a_mistake, &s, &s.f), 0);
-  /* Noted by the first write that has to wait, and then it drops what it has no room for. */
+  /* The first write that has to wait notes the mistake. That write then drops what it has no room for. */
   for (size_t at = 0; at + 60000 < t.n && error == 0; at += 60000)
     error = ta_forward_write(s.f, t.bytes + at, 60000);
   cr_assert_eq(error, TA_E_OFF);
@@ -108,7 +108,8 @@ Test(forward_host, errno_and_the_signal_mask_stay_as_they_were) {
   scene_end(&s);
 }
 
-/* Calls back with the status file of each thread of ours that is called traceagent, from /proc. */
+/* Calls counts() with the status file, from /proc, of each thread of this process whose name is traceagent. Returns how many it
+ * accepts. */
 static unsigned agents(bool (*counts)(const char *status, void *arg), void *arg) {
   unsigned found = 0;
   char path[300], status[4096];
@@ -127,14 +128,14 @@ static unsigned agents(bool (*counts)(const char *status, void *arg), void *arg)
 }
 
 static bool blocks_all_but_its_own_faults(const char *status, void *unused) {
-  (void)unused; /* nor SIGABRT, SIGKILL, SIGSTOP and the C library's own two */
+  (void)unused; /* SIGABRT, SIGKILL, SIGSTOP and two of the C library are also not blocked */
   return strstr(status, "SigBlk:\tfffffffe3ffbfa07") != NULL;
 }
 
 Test(forward_host, its_thread_takes_no_signal_but_of_a_crash) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
-  /* The C library itself plays with a new thread's mask for a moment. */
+  /* The C library itself changes a new thread's mask for a moment. */
   TT_WAIT_UNTIL(agents(blocks_all_but_its_own_faults, NULL) == 1);
   ta_forward_close(s.f, TT_PATIENCE_MS);
   scene_end(&s);
@@ -155,7 +156,7 @@ static bool note_id(const char *status, void *arg) {
   return pid != NULL;
 }
 
-/* Real-time where that is allowed here, and on one processor only. */
+/* Opens the stream on a thread that is bound to one processor, and real-time if the machine allows that. */
 static void *open_on_a_thread_of_note(void *arg) {
   struct scene *s = arg;
   struct sched_param high = { .sched_priority = 1 };
@@ -212,7 +213,7 @@ Test(forward_host, a_descriptor_that_the_system_refuses_is_named) {
   scene_end(&s);
 }
 
-/* A program of its own, tests/unit/agent/raised_rights.c, that runs with another user's rights. */
+/* Runs a separate program, tests/unit/agent/raised_rights.c, with another user's rights. */
 Test(forward_host, a_program_with_raised_rights_takes_nothing_from_its_callers_environment) {
   enum { NOT_RAISED = 77 };
   char program[] = "/tmp/tt-raised-XXXXXX", command[600];
@@ -255,7 +256,7 @@ Test(forward_host, a_full_socket_is_waited_for_not_polled) {
   cr_assert_eq(agents(note_clock, &agent), 1);
   for (long before = -1, now; (now = clock_ms(agent)) != before || agents(sleeps, NULL) == 0;
        before = now)
-    poll(NULL, 0, 20); /* until it has filled the socket, and does not only wait for a processor */
+    poll(NULL, 0, 20); /* until the agent has filled the socket, and does not only wait for a CPU */
   long cpu_ms = clock_ms(agent), until_ms = clock_ms(CLOCK_MONOTONIC) + LOOK_MS;
   while (clock_ms(CLOCK_MONOTONIC) < until_ms) poll(NULL, 0, 20);
   cr_assert_leq(clock_ms(agent) - cpu_ms, LOOK_MS / 10);
@@ -288,7 +289,7 @@ Test(forward_host, a_forked_child_is_off_and_the_parent_goes_on) {
   scene_end(&s);
 }
 
-/* A program of its own, tests/unit/agent/exit_while_streaming.c, says on stdout when it calls exit(). */
+/* Runs a separate program, tests/unit/agent/exit_while_streaming.c, which writes to stdout when it calls exit(). */
 static uint64_t exit_ms(struct scene *s, int turns) {
   char program[] = TT_EXIT_WHILE_STREAMING, address[32], count[12];
   char *argv[] = { program, address, s->dir, count, NULL };
@@ -320,7 +321,7 @@ Test(forward_host, exit_while_streaming_never_crashes_and_is_quick) {
 
   ta_forward_close(s.f, TT_PATIENCE_MS);
   for (int turns = 0; turns < MOMENTS; turns += APART) {
-    uint64_t quickest_ms = UINT64_MAX; /* in the others the machine may have stood still */
+    uint64_t quickest_ms = UINT64_MAX; /* a busy machine may have slowed the other tries */
     for (int i = 0; i < (tt_full() ? TIMES_FULL : TIMES) || (i < TIMES_FULL && quickest_ms > 2000);
          i++) {
       uint64_t ms = exit_ms(&s, turns);
@@ -349,14 +350,15 @@ static int child_opens(const struct scene *s) {
   return WEXITSTATUS(status);
 }
 
-/* OpenSSL's locks may be held in it for ever: its agent's thread waited for one, and the process did not end. */
+/* In a forked child, OpenSSL's locks may be held for ever. Once, the child's agent thread waited for such a lock, and the
+ * process did not end. */
 Test(forward_host, a_child_that_was_forked_while_the_agent_was_at_work_opens_nothing) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
   ta_process_work_begin();
   cr_assert_eq(child_opens(&s), (unsigned char)TA_E_OFF);
   ta_process_work_end();
-#ifndef __SANITIZE_THREAD__ /* there a forked child may have no threads */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer allows no threads in a forked child */
   cr_assert_eq(child_opens(&s), TA_OK);
 #endif
   ta_forward_close(s.f, TT_PATIENCE_MS);
@@ -383,7 +385,7 @@ Test(forward_host, the_off_switch_and_the_environment) {
   scene_end(&s);
 }
 
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they map terabytes */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* the sanitizers map terabytes */
 Test(forward_host, want_of_memory_is_not_taken_for_want_of_configuration) {
   enum { SERVICE_BYTES = 256 << 20 };
   char *service = malloc(SERVICE_BYTES);
@@ -415,7 +417,7 @@ static long close_in_vain_ms(void) {
 
 Test(forward_host, close_gives_up_at_its_deadline) {
   enum { TIMES = 10 };
-  long quickest_ms = LONG_MAX; /* in the others the machine may have stood still */
+  long quickest_ms = LONG_MAX; /* a busy machine may have slowed the other tries */
 
   for (int i = 0; i < TIMES && quickest_ms >= 1500; i++) {
     long ms = close_in_vain_ms();

@@ -54,8 +54,8 @@ static uint64_t misused(void) {
   return ta_emit_status(&status) == TA_OK ? status.misused : 0;
 }
 
-/* The call; one that answers `wanted`; and one that does nothing but count as misused, where there is a session. In a hold
- * all but what may stand there counts. */
+/* CALL only calls. WANT expects the answer `wanted`. COUNTED expects that the call does nothing, and that a session counts it
+ * as misused. In a hold, every call counts that is not allowed in a hold. */
 #define CALL(function, ...) (note(#function, #function #__VA_ARGS__), function __VA_ARGS__)
 #define WANT(wanted, function, ...)                                                                \
   do {                                                                                             \
@@ -129,7 +129,7 @@ static void emit(void) {
   WANT(open, ta_emit_start, (&where, &zeroed));
   WANT(open, ta_emit_start, (&where, &huge));
   WANT(TA_E_CONFIG, ta_emit_start, (&where, &wrong));
-  if (mode != IN_HOLD) { /* it waits for the hold */
+  if (mode != IN_HOLD) { /* it would wait for the hold */
     WANT(there, ta_emit_sync, (INT64_MAX));
     WANT(there, ta_emit_sync, (INT64_MIN));
   }
@@ -376,10 +376,10 @@ static void passing(void) {
   CALL(ta_call_run, (NULL, NULL));
   CALL(ta_call_run, (&probe, NULL));
   ta_lock();
-  WANT(TA_OK, ta_unlock, ()); /* nothing is left inside: else this waits for ever */
+  WANT(TA_OK, ta_unlock, ()); /* no call is left inside, or this would wait for ever */
 }
 
-/* The child. Its exit code is 0 unless a call answered otherwise. */
+/* Runs in the child. Returns its exit code: 0 if every call answered as expected. */
 static int run_all(void) {
   struct ta_emit_config config = { .generation_ms = 60000, .stack_depth = 8, .allocfree = 1 };
   static struct emitted e;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool by hand: the test is the writer, the sender and the collector. */
+/* The spool, called directly: the test is the writer, the sender and the collector. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +148,7 @@ Test(spool, no_frame_is_granted_that_does_not_fit_the_room) {
 Test(spool, a_sleeping_sender_is_woken_by_one_record_and_a_resting_one_by_a_lot) {
   struct ta_spool *s = open_spool(MIB);
 
-  cr_assert_not(ta_spool_sleep(s)); /* the header is there */
+  cr_assert_not(ta_spool_sleep(s)); /* the header waits */
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_sleep(s));
   cr_assert(ta_spool_put(s, 1, noise, 1));
@@ -170,13 +170,13 @@ Test(spool, the_end_of_a_generation_ends_a_rest) {
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_rest(s, 100000));
   cr_assert(ta_spool_end(s));
-  cr_assert_not(ta_spool_rest(s, 100000)); /* the end waits */
+  cr_assert_not(ta_spool_rest(s, 100000)); /* the end mark waits */
   put(s, 2, 1, 100);
   cr_assert_not(ta_spool_rest(s, 100000));
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_rest(s, 100000));
   put(s, 2, 1, 100);
-  cr_assert(ta_spool_rest(s, 100000)); /* what is being written may wait */
+  cr_assert(ta_spool_rest(s, 100000)); /* an open generation may wait */
   cr_assert(ta_spool_finish(s));
   close_spool(s);
 }
@@ -188,11 +188,11 @@ Test(spool, the_collector_cannot_ack_what_did_not_go_out) {
   put(s, 1, 3, 3000);
   cr_assert_eq(ack(s, 1), TB_PROTOCOL);
   grant_all(s, UINT64_MAX);
-  cr_assert_eq(ack(s, 1), TB_PROTOCOL); /* granted, but still ours */
+  cr_assert_eq(ack(s, 1), TB_PROTOCOL); /* granted, but not sent */
   send_granted(s, &w);
   cr_assert_eq(ack(s, 5), TB_PROTOCOL);
-  cr_assert_eq(counters(s).acked.batches, 3);             /* up to there it was right */
-  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND); /* nor forget what did */
+  cr_assert_eq(counters(s).acked.batches, 3);             /* 4 records were right to ack */
+  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND); /* nor forget what was sent */
   free(w.bytes);
   close_spool(s);
 }
@@ -238,7 +238,7 @@ Test(spool, a_generation_sent_in_part_is_abandoned_and_swallows_its_rest) {
   send_granted(s, &w);
   cr_assert_eq(ack(s, 2), TB_OK);
   put(s, 1, 40, BATCH);
-  cr_assert_eq(counters(s).lost.batches, 44); /* the acked one, too */
+  cr_assert_eq(counters(s).lost.batches, 44); /* with the acked one */
   ta_spool_end(s);
   put(s, 2, 1, BATCH);
   ta_spool_end(s);
@@ -260,7 +260,7 @@ Test(spool, a_generation_sent_in_part_is_abandoned_and_swallows_its_rest) {
 }
 
 Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it) {
-  for (int sent = 0; sent <= 2; sent++) { /* of its two batches */
+  for (int sent = 0; sent <= 2; sent++) { /* sent of its two batches */
     struct ta_spool *s = open_spool(MIB);
     struct wire w = { 0 };
     struct tp_frame f;
@@ -274,8 +274,7 @@ Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it
     put(s, 2, 3, BATCH);
     ta_spool_lose(s, 2, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
     ta_spool_end(s);
-    ta_spool_lose(s, 3,
-                  TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH); /* of which nothing was put */
+    ta_spool_lose(s, 3, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH); /* no batch was put */
     ta_spool_end(s);
     put(s, 4, 1, BATCH);
     ta_spool_end(s);
@@ -475,7 +474,7 @@ Test(spool, it_begins_anew_as_often_as_it_must) {
   close_spool(s);
 }
 
-/* The whole generations that wait stay, what was lost before the collector forgot is lost once. */
+/* Whole generations that wait are kept. What was lost before the collector forgot the stream is counted as lost once. */
 Test(spool, what_waits_when_it_begins_anew_is_sent_and_the_rest_is_told_as_lost) {
   struct ta_spool *s = open_spool(MIB);
   struct wire w = { 0 };
@@ -511,7 +510,7 @@ Test(spool, what_waits_when_it_begins_anew_is_sent_and_the_rest_is_told_as_lost)
   close_spool(s);
 }
 
-/* A record that came for the first time. */
+/* Counts a record that arrived for the first time. */
 static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_count *reported) {
   if (f->kind == TP_BATCH) ta_count_add(kept, (struct ta_count){ 1, f->len });
   if (f->kind != TP_LOSS) return;
@@ -526,7 +525,7 @@ enum { TURNS = TT_LESS(60000, 6000) };
 Test(spool, any_order_of_turns_keeps_the_books) {
   struct ta_spool *s = open_spool(MIB);
   uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
-  struct ta_count kept = { 0 }, reported = { 0 }; /* of this stream, by its records alone */
+  struct ta_count kept = { 0 }, reported = { 0 }; /* of this stream, as its records say */
   struct wire w = { 0 };
   struct tp_frame f;
 
@@ -610,6 +609,6 @@ Test(spool, what_only_a_mistake_can_ask_for_is_noted_and_not_done) {
   tb_check_keep(NULL);
   cr_assert_eq(keeper.failed, 1);
   cr_assert_str_eq(keeper.where, "spool.c: n <= TA_SLOT_BYTES - TP_HEADER_BYTES");
-  cr_assert_eq(grant_all(s, UINT64_MAX), TP_HEADER_BYTES + 16); /* the one before */
+  cr_assert_eq(grant_all(s, UINT64_MAX), TP_HEADER_BYTES + 16); /* the earlier header */
   close_spool(s);
 }

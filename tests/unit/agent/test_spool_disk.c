@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool on disk by hand: the test is the writer, the sender and the collector, and it is who dies. */
+/* The spool on disk, called directly: the test is the writer, the sender, the collector, and the program that dies. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 
 enum { MIB = 1 << 20, BATCH = 60000, RECORDS_MAX = 4096 };
 
-/* Which of the next entries of folders that are asked for is an error; 0: none. */
+/* Number of the next readdir() call that fails, from 1; 0: none. */
 static unsigned bad_entry;
 
 struct dirent *readdir(DIR *dir) {
@@ -98,7 +98,7 @@ static void end(struct life *l) {
   free(l);
 }
 
-/* The process is gone: its locks with it, the files stay as they are. */
+/* Ends the process: its locks are released, and the files stay as they are. */
 static void die(struct life *l) {
   ta_spool_writer_fini(&l->disk);
   ta_spool_fini(&l->spool);
@@ -114,7 +114,7 @@ static bool find_name(struct life *l, char out[TA_SPOOL_DIR_NAME]) {
   return stat(path, &st) == 0;
 }
 
-/* Takes over; the spool is what was left. */
+/* Takes the folder over, as a successor does, and loads the spool from the files. */
 static tb_rc inherit(struct life *l, struct ta_spool_dir *dir) {
   tb_rc rc;
 
@@ -140,7 +140,7 @@ static void release(struct ta_spool_dir *dir) {
   close(root);
 }
 
-/* The collector takes a record: the next one, or one that it has already and then is the same. */
+/* The collector takes a record: the next one, or one that it already has, which must then be the same. */
 static void take(struct archive *a, const struct tp_frame *frame, const unsigned char *bytes) {
   uint32_t crc;
 
@@ -169,7 +169,7 @@ static void take(struct archive *a, const struct tp_frame *frame, const unsigned
   tracecollect__v1__loss__free_unpacked(loss, NULL);
 }
 
-/* Sends what was granted; `records` of the records on their way arrive. */
+/* Sends what was granted. Of the records in transit, `records` arrive. */
 static void send_granted(struct life *l, uint64_t records) {
   const unsigned char *bytes;
   struct tp_frame frame;
@@ -202,7 +202,7 @@ static uint64_t produced(struct life *l) {
   return c.produced.batches;
 }
 
-/* As the sender does it; some of what was granted arrives. */
+/* Flushes, grants and sends, as the sender does. Some of the granted records arrive. */
 static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   uint64_t need;
 
@@ -212,7 +212,7 @@ static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   send_granted(l, records);
 }
 
-/* Does one random thing of a program's life. */
+/* Takes one random step in the life of a program. */
 static void step(struct life *l) {
   switch (below(l, 8)) {
   case 0:
@@ -238,7 +238,7 @@ static void step(struct life *l) {
   }
 }
 
-/* The successor's connection: all that there is goes out and is acked. */
+/* Connects as the successor, sends all records, and acks them. */
 static void deliver(struct life *l) {
   struct tb_diag diag;
   uint64_t need;
@@ -250,7 +250,7 @@ static void deliver(struct life *l) {
   cr_assert(ta_spool_done(&l->spool) || !l->spool.inherited);
 }
 
-/* Ends the successor, too, after some of its records have arrived. */
+/* Ends the successor as well, after some of its records have arrived. */
 static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   struct tb_diag diag;
   uint64_t need;
@@ -264,8 +264,8 @@ static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   release(dir);
 }
 
-/* Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record
- * once and as it was, and what it is told adds up. */
+/* Whatever the program did, and whenever it died: the collector gets each record that was on disk once and unchanged, and the
+ * reported counts add up. */
 Test(spool_disk, a_program_dies_at_any_moment) {
   uint64_t losses = 0, abandoned = 0;
 
@@ -280,7 +280,7 @@ Test(spool_disk, a_program_dies_at_any_moment) {
     ta_spool_writer_flush(&l->disk);
     cr_assert_eq(l->spool.kept_records, l->spool.records);
     uint64_t had = produced(l);
-    if (!finished) put(l, (unsigned)below(l, 3)); /* of this nothing is known */
+    if (!finished) put(l, (unsigned)below(l, 3)); /* these are not on disk */
     die(l);
     cr_assert_eq(inherit(l, &dir), TB_OK);
     cr_assert_eq(produced(l), had, "seed %lu: %lu, not %lu", (unsigned long)seed,
@@ -308,8 +308,8 @@ static void ack_all(struct life *l) {
   cr_assert_eq(ta_spool_ack(&l->spool, l->there.seq, &diag), TB_OK, "%s", diag.text);
 }
 
-/* A disk with too little room: what it has stays there, what it has not waits; when all it has is acked the stream goes
- * on without files, and has them again when there is room. */
+/* A disk with too little room: records on disk stay there, and the others wait. When all records on disk are acked, the stream
+ * continues without files. It gets files again when there is room. */
 Test(spool_disk, a_full_disk_keeps_what_it_has) {
   struct life *l = begin(1, 200000);
   struct ta_spool_dir dir;
@@ -351,7 +351,7 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   end(l);
 }
 
-/* The same, and it gets its room back while nothing was acked. */
+/* The same, but the disk has room again before anything is acked. */
 Test(spool_disk, a_disk_that_was_full_goes_on) {
   struct life *l = begin(1, 200000);
   struct ta_spool_dir dir;
@@ -374,8 +374,8 @@ Test(spool_disk, a_disk_that_was_full_goes_on) {
   end(l);
 }
 
-/* More waits than the disk takes when files are begun: they hold what they can, of what has no number yet. What has one
- * must all be there, or who takes over could not go on. */
+/* When the files are begun, more records wait than the disk has room for. If no record has a number yet, the files get as many
+ * as fit. If records have numbers, all of these must be in the files, or a successor could not continue the stream. */
 Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
   for (int given = 0; given < 2; given++) {
     struct life *l = begin(1, 0);
@@ -407,8 +407,8 @@ Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
   }
 }
 
-/* A disk that is full at times, and a program that dies at any moment: what was on disk once arrives, from it or from
- * who takes over, each record once and as it was. */
+/* A disk that is full at times, and a program that dies at any moment: each record that was once on disk arrives once and
+ * unchanged, from the program or from its successor. */
 Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
   uint64_t full = 0, went = 0;
 
@@ -425,7 +425,7 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
       full += l->disk.full;
       if (l->disk.on && l->spool.kept_records == l->spool.records) vouched = produced(l);
     }
-    struct ta_counters last; /* a loss that nobody was told of dies with the program */
+    struct ta_counters last; /* losses that were not reported are forgotten with the program */
     ta_spool_counters(&l->spool, &last);
     die(l);
     if (!find_name(l, name)) {
@@ -446,7 +446,7 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
   cr_assert_gt(went, 0);
 }
 
-/* The process went on without its files, which it could not even delete: nobody sends from them. */
+/* The process continued without its files, and could not even delete them. No successor may send from them. */
 Test(spool_disk, files_of_the_past_are_not_sent) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -464,7 +464,8 @@ Test(spool_disk, files_of_the_past_are_not_sent) {
   end(l);
 }
 
-/* The successor's connection breaks when more has arrived than the program had sent: that is the successor's own. */
+/* The successor's connection breaks after more records have arrived than the program had sent. The successor must know that it
+ * has sent these itself. */
 Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -490,7 +491,7 @@ Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   end(l);
 }
 
-/* A disk that fails for a while, or no descriptors: no reason to take the files for sent. */
+/* A disk that fails for a while, or a lack of descriptors, is no reason to treat the files as sent. */
 Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -537,7 +538,8 @@ static void *write_on(void *self) {
   return NULL;
 }
 
-/* A disk that is slower than the trace: a flush ends, though the files never have all. The last one has all. */
+/* A disk that is slower than the trace: each flush ends, although the files never have all records. After the last flush they
+ * have all. */
 Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -557,7 +559,7 @@ Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
   end(l);
 }
 
-/* A writer that is much faster than the disk leaves behind numbers of runs that were dropped before they had a file. */
+/* A writer that is much faster than the disk: some runs are dropped before they have a file. */
 Test(spool_disk, runs_without_a_file_are_not_looked_for) {
   struct life *l = begin(1, 64 * MIB);
 
@@ -572,7 +574,7 @@ Test(spool_disk, runs_without_a_file_are_not_looked_for) {
   end(l);
 }
 
-/* A file was damaged, and the collector has what was in it: there is nothing to send. */
+/* A file was damaged, but the collector has its records already, so there is nothing to send. */
 Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -588,7 +590,7 @@ Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   cr_assert_gt(l->there.generations, 0);
   cr_assert(find_name(l, name));
   die(l);
-  snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, 2); /* the first generation's */
+  snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, 2); /* file of the first generation */
   cr_assert_eq(truncate(path, 10), 0);
   cr_assert_eq(inherit(l, &dir), TB_CORRUPT);
   cr_assert_eq(ta_spool_resume(&l->spool, l->there.seq, &diag), TB_REFUSED, "%s", diag.text);
@@ -609,8 +611,8 @@ static struct life *begin_with_files(void) {
   return l;
 }
 
-/* Files that are left cannot be sent, and are not forgotten: the next program that finds the folder
- * removes it. */
+/* Files that were left in a folder cannot be sent, but they are not forgotten: the next program that finds the folder removes
+ * it. */
 Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) {
   for (unsigned bad = 1; bad <= 5; bad++) {
     struct life *l = begin_with_files();
@@ -632,13 +634,13 @@ Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) 
   }
 }
 
-/* Nor is it in the way of the same stream's next files. */
+/* Such a folder does not prevent new files of the same stream. */
 Test(spool_disk, files_begin_anew_where_some_were_left) {
   struct life *l = begin_with_files();
   struct ta_spool_dir dir;
 
   bad_entry = 1;
-  ta_spool_writer_begin(&l->disk, l->stream, 7); /* it gives up those it has */
+  ta_spool_writer_begin(&l->disk, l->stream, 7); /* gives up its files */
   cr_assert_eq(bad_entry, 0);
   cr_assert(l->disk.on);
   uint64_t had = produced(l);
@@ -656,7 +658,7 @@ struct flipping {
   uint64_t had, flips, noticed;
 };
 
-/* As often as there are places, which are the seed's choice. */
+/* Flips 20 random bits in a file, one at a time, and loads the spool each time. */
 static void flip_one(void *self, const char *name) {
   struct flipping *f = self;
   struct archive before = f->l->there;
@@ -694,7 +696,7 @@ static void flip_one(void *self, const char *name) {
   close(fd);
 }
 
-/* A bit that is not what it was ends what is sent, or was of no use any more. */
+/* A flipped bit ends what can be sent, or is in bytes that are no longer used. */
 Test(spool_disk, damage_is_noticed) {
   struct life *l = begin(3, 64 * MIB);
   struct flipping f = { .l = l };
@@ -713,6 +715,6 @@ Test(spool_disk, damage_is_noticed) {
   ta_spool_dir_list(f.dir, flip_one, &f);
   close(f.dir);
   cr_assert_eq(f.flips, 6 * 20);
-  cr_assert_geq(f.noticed, 5 * 20); /* of the state there are two */
+  cr_assert_geq(f.noticed, 5 * 20); /* the state has two copies */
   end(l);
 }

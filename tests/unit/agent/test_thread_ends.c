@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cost of a thread's end in a program whose first thread has left. */
+/* The cost of a thread's end in a program whose first thread has ended. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <dlfcn.h>

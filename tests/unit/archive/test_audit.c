@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An archive of three streams is made once a test; then something in it is damaged. */
+/* Each test makes an archive of three streams, and then damages something in it. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -159,7 +159,8 @@ Test(verify, a_catalog_that_tells_other_things_is_found_and_rebuilt) {
   cr_assert_eq(verify().problems, 0, "%s", problems);
 }
 
-/* A folder in a meta's place cannot be read as one: what lacks its row must not be taken for whole by the next start. */
+/* A folder in place of a meta cannot be read, so the rebuilt catalog lacks a row. The next start must not take this catalog for
+ * whole. */
 Test(verify, a_rebuilt_catalog_that_lacks_something_says_so) {
   char meta[192], full[300], mark[300];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives of both kinds of content hash, in one chain, proven; damage is named with its generation. */
+/* Archives with both kinds of content hash in one chain are proven. Damage is reported with its generation. */
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static struct rows list(void) {
   return rows;
 }
 
-/* A run of the stream, from where it is; the store is new to it each time. */
+/* Writes a run of the stream from generation `first` on, with a new connection. */
 static void write_run(struct tt_writer *w, uint64_t first) {
   *w = tt_attach_as(&tt, first, STREAM);
   if (first == 1) tt_header(w);
@@ -209,7 +209,7 @@ Test(audit_kinds, a_flipped_byte_is_named_with_its_generation) {
   cr_assert_eq(audit().problems, 0, "%s", problems);
 }
 
-/* The trace and its CRC32C agree, and only the generation's hash does not. */
+/* The trace fits its CRC32C, but not the generation's hash. */
 Test(audit_kinds, a_generations_hash_alone_finds_it) {
   struct rows rows = write_mixed();
   int fd;

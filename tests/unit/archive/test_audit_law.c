@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* produced = archived + expired + lost, of every stream that was closed; and with what is open in the collector or
- * still in the agent, of those that live. */
+/* For every closed stream: produced = archived + expired + lost. For a live stream the sum also includes what is open in the
+ * collector and what is still in the agent. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static struct tc_audited verify(bool rebuild) {
   return seen;
 }
 
-/* Three generations of three batches, and a loss of five behind the first. */
+/* Writes three generations of three batches, and a loss of five batches after the first. */
 static struct tt_writer write_stream(unsigned id) {
   struct tt_writer w = tt_attach_as(&tt, id, id);
 
@@ -102,7 +102,7 @@ Test(verify_law, what_retention_took_is_accounted_for) {
              BYTES);
 }
 
-/* The chain does not show it: nothing comes after the last one. */
+/* The chain does not show this when the last segment is missing, because no segment comes after it. */
 Test(verify_law, a_segment_that_nobody_deleted_by_the_rules_is_missed) {
   struct tt_writer w = tt_attach_as(&tt, 1, 1);
   char command[400];
@@ -113,7 +113,7 @@ Test(verify_law, a_segment_that_nobody_deleted_by_the_rules_is_missed) {
   tt_barrier(&tt);
   tt_store_stop(&tt);
   cr_assert_eq(verify(false).problems, 0, "%s", problems);
-  /* The first of a stream whose later metas were forged along with it: the chain begins anew. */
+  /* Deletes the first segment. The chain would also begin at the second one if a person forged the later metas. */
   snprintf(command, sizeof command, "find %s/archive -name '0000000000000001.*' -delete", tt.dir);
   cr_assert_eq(system(command), 0);
   struct tc_audited seen = verify(true);
@@ -147,7 +147,7 @@ Test(verify_law, what_a_closed_stream_produced_is_known_after_it) {
   cr_assert_eq(row.produced_bytes, BYTES);
 }
 
-/* As write_stream(), and two batches of a generation that goes on. */
+/* As write_stream(), with two more batches of a generation that stays open. */
 static struct tt_writer write_living(unsigned id) {
   struct tt_writer w = write_stream(id);
   unsigned char batch[1000];
@@ -155,7 +155,7 @@ static struct tt_writer write_living(unsigned id) {
   tt_fill(batch, sizeof batch, 6, 0);
   tt_batch(&w, 6, batch, sizeof batch);
   tt_batch(&w, 6, batch, sizeof batch);
-  tt_barrier(&tt); /* what is whole is archived when the agent counts, not open */
+  tt_barrier(&tt); /* when the agent counts, whole generations are archived */
   return w;
 }
 
@@ -200,7 +200,7 @@ Test(verify_law, counters_wait_for_the_records_they_tell_of) {
 
   tt_barrier(&tt);
   tt_heartbeat(&w, BATCHES + 3, w.seq + 2, BATCHES + 2);
-  tt_heartbeat(&w, BATCHES + 9, w.seq + 8, BATCHES + 8); /* the first is waited for */
+  tt_heartbeat(&w, BATCHES + 9, w.seq + 8, BATCHES + 8); /* the first still waits for records */
   tt_barrier(&tt);
   cr_assert_eq(verify(false).live.streams, 0);
   tt_fill(batch, sizeof batch, 6, 0);
@@ -219,7 +219,7 @@ Test(verify_law, losses_that_wait_for_a_file_are_open) {
   tt_barrier(&tt);
   struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 7, 0);
-  tt_generation(&w, 9, 3, 1000); /* its meta has them now */
+  tt_generation(&w, 9, 3, 1000); /* now its meta has the losses */
   tt_barrier(&tt);
   seen = verify(false);
   expect_living(&seen, 5, 7, 0);
@@ -252,7 +252,7 @@ Test(verify_law, a_segment_that_a_living_stream_lacks_is_missed) {
   cr_assert_not_null(strstr(problems, "produced 14 batches"), "%s", problems);
 }
 
-/* ---- a generation that the collector has given up, and its agent gives up then */
+/* ---- a generation that the collector gives up, and later its agent, too */
 
 static void send_batches(struct tt_writer *w, uint64_t gen, unsigned n) {
   unsigned char batch[1000];
@@ -263,7 +263,7 @@ static void send_batches(struct tt_writer *w, uint64_t gen, unsigned n) {
   }
 }
 
-/* The stream goes on where it was, in the middle of a generation. */
+/* Continues the stream where it was, in the middle of a generation. */
 static struct tt_writer come_back(const struct tt_writer *w, uint64_t conn) {
   struct tt_writer again = tt_attach_as(&tt, conn, 1);
 
@@ -278,7 +278,7 @@ static void start_impatient(void) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* The agent stays away for too long: `lost` batches count as lost then. */
+/* Disconnects the agent for so long that `lost` batches count as lost. */
 static void leave(struct tt_writer *w, uint64_t lost) {
   cr_assert(tt_wait_acked(&tt, w->stream, w->seq));
   tt_detach(&tt, w->conn);
@@ -287,7 +287,7 @@ static void leave(struct tt_writer *w, uint64_t lost) {
   cr_assert_eq(tt_stream_row(&tt, 1).lost_batches, lost, "%s", tt.notes);
 }
 
-/* Two batches of generation 6 are given up. */
+/* Returns the writer of a stream for which the collector has given up two batches of generation 6. */
 static struct tt_writer stay_away(void) {
   start_impatient();
   struct tt_writer w = write_stream(1);
@@ -296,7 +296,8 @@ static struct tt_writer stay_away(void) {
   return w;
 }
 
-/* Generations 6 and 7 were nine batches of nine kilobytes, whatever of them was sent. */
+/* The agent reports generations 6 and 7 as lost: nine batches, nine kilobytes in all, however many were sent. Expects each to
+ * be lost once. */
 static void expect_nine_lost(struct tt_writer *w) {
   tt_loss(w, 6, 7, 9, 9000);
   tt_generation(w, 8, 3, 1000);
@@ -333,7 +334,7 @@ Test(verify_law, a_restart_knows_what_was_given_up) {
   expect_nine_lost(&again);
 }
 
-/* The agent's loss and the bytes of a segment up to then are reported by different metas. */
+/* Different metas report the agent's loss and the batches that were given up before. */
 Test(verify_law, what_was_given_up_twice_is_lost_once) {
   struct tt_writer w = stay_away(), again = come_back(&w, 2);
 
@@ -354,7 +355,7 @@ Test(verify_law, a_generation_after_one_that_was_given_up_twice_is_whole) {
   cr_assert_eq(row.generations, 4);
 }
 
-/* No segment of the stream is archived yet, so a meta of its own holds the losses; another run continues it. */
+/* No segment of the stream is archived yet, so the losses have their own meta. After a restart, more losses are added to it. */
 Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   start_impatient();
   struct tt_writer w = tt_attach_as(&tt, 1, 1);
@@ -377,7 +378,8 @@ Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   expect_sum(seen.closed.lost, 9, 9000);
 }
 
-/* Two ends wait to be put down, that of an agent which stays away and the one it comes back for. */
+/* Two ends of the stream wait to be written: one because its agent stayed away, and one that the agent sends when it comes
+ * back. */
 Test(verify_law, a_stream_that_came_back_ends_as_its_agent_says) {
   start_impatient();
   struct tt_writer w = write_stream(1);
@@ -393,7 +395,7 @@ Test(verify_law, a_stream_that_came_back_ends_as_its_agent_says) {
   tt_generation(&again, 8, 3, 1000);
   tt_close_with(&again, BATCHES + 9 + 3, BYTES + 9000 + 3000);
   cr_assert(tt_wait_acked(&tt, again.stream, again.seq));
-  unsigned failed = tt_calls_failed(); /* each try begins with what has come by then */
+  unsigned failed = tt_calls_failed(); /* each attempt begins with all records so far */
   for (int tries = 0; tt_calls_failed() < failed + 3 && tries < TT_PATIENCE_MS; tries++)
     usleep(1000);
   tt_calls_fail("", 0, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content hashes through the code that segments are written and proven with. */
+/* Content hashes, made with the code that also writes and proves segments. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -74,7 +74,7 @@ Test(content_hash, a_generations_hash_is_what_the_authors_of_xxh3_publish) {
 
 static const char header[16] = "go 1.26 trace";
 
-/* As docs/FORMAT.md says it. */
+/* Makes the hash as docs/FORMAT.md defines it. */
 static void by_definition(const char *const *gens, size_t n, unsigned char out[16]) {
   unsigned char all[16 + 8 * 16];
   XXH128_canonical_t canonical;

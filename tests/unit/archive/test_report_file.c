@@ -30,7 +30,7 @@ TestSuite(report_file, .init = make_folder, .fini = remove_folder);
 
 enum { RECORD_BYTES = 3000 };
 
-/* Noise that all records have, and n in its midst. */
+/* Fills a record with noise that all records have, and with n in the middle. */
 static void fill(unsigned n, unsigned char out[RECORD_BYTES]) {
   uint64_t seed = 1;
 
@@ -104,10 +104,10 @@ Test(report_file, gives_the_records_of_a_stretch) {
                TB_NOTFOUND);
   for (unsigned n = 0; n < 50; n++) append(n);
   cr_assert_lt(file_bytes(),
-               2 * RECORD_BYTES + 50 * 100); /* what they have in common stands there twice */
+               2 * RECORD_BYTES + 50 * 100); /* the file has their common bytes twice */
   struct seen all = read_file(0, UINT64_MAX);
   cr_assert_eq(all.n, 50);
-  struct seen some = read_file(109, 140); /* both ends are of it */
+  struct seen some = read_file(109, 140); /* the records at both ends belong to it */
   cr_assert_eq(some.first, 10);
   cr_assert_eq(some.last, 14);
   cr_assert_eq(read_file(500, 600).n, 0);

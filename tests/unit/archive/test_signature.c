@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys as files, and metas that are signed with them by a store, changed by it, and changed by others. */
+/* Keys as files, and metas that a store signs with them, metas that the store changes, and metas that others change. */
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void path_in(const char *name, char out[300]) {
   snprintf(out, 300, "%s/%s", folder, name);
 }
 
-/* NAME.key and NAME.pem, as openssl genpkey and openssl pkey -pubout make them. */
+/* Makes NAME.key and NAME.pem, as openssl genpkey and openssl pkey -pubout do. */
 static void make_key(const char *name, int type) {
   EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_id(type, NULL);
   EVP_PKEY *key = NULL;
@@ -179,7 +179,7 @@ static struct tc_audited audit(const char *public_key) {
   return seen;
 }
 
-/* A file a generation. */
+/* Writes n generations, each in its own file. */
 static struct tt_writer write_generations(unsigned n) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -200,7 +200,7 @@ static void meta_path(uint64_t gen, char out[192]) {
   out[strcspn(out, "\n")] = '\0';
 }
 
-/* The byte changed and the checksum made anew, as a person would who knows the format. */
+/* Changes a byte and makes the checksum right again, as a person who knows the format would. */
 static void forge(uint64_t gen, size_t offset, unsigned char x) {
   char path[192], full[300];
   size_t len;
@@ -329,8 +329,8 @@ Test(signed_metas, a_verdict_that_comes_later_leaves_them_signed) {
   cr_assert_eq(seen.signed_metas, seen.segments);
 }
 
-/* If it were signed, the collector's change of a meta, when its segment expires, would sign what a person made of the
- * meta. */
+/* The collector changes a meta again when its segment expires. If it signed the meta then, it would sign what a person had made
+ * of it. */
 Test(signed_metas, what_is_not_ours_is_not_signed_by_being_changed) {
   struct tt_writer w = write_generations(GENERATIONS);
   size_t len;
@@ -353,7 +353,8 @@ Test(signed_metas, what_is_not_ours_is_not_signed_by_being_changed) {
                      "%s", tt.notes);
 }
 
-/* With the earlier public key behind the new private one, what the earlier one signed is signed anew. */
+/* The key file has the new private key, and after it the earlier public key. Then metas that the earlier key signed are signed
+ * again. */
 Test(signed_metas, a_key_is_exchanged) {
   struct tt_writer w = write_generations(2);
 

@@ -17,8 +17,8 @@
 static char path[] = "/tmp/tc-state-XXXXXX";
 static int state = -1;
 static bool is_network;      /* its file system locks no folder */
-static int question = -1;    /* ends */
-static unsigned until_taken; /* after so many tries of others */
+static int question = -1;    /* this question's lock, which is released */
+static unsigned until_taken; /* after so many attempts of others to lock */
 
 int flock(int fd, int how) {
   struct stat st;
@@ -61,7 +61,7 @@ static void expect_refused(void) {
   cr_assert_str_eq(diag.text, words);
 }
 
-/* A tool first, and then a daemon first: neither comes in beside the other. */
+/* A tool locks first, then a daemon locks first: the second one is refused each time. */
 static void expect_one_at_a_time(void) {
   struct tc_statedir_lock lock;
   struct tc_statedir dirs;
@@ -100,7 +100,7 @@ Test(state_dir, a_file_that_was_removed_lets_no_second_one_in) {
   tc_statedir_unlock(&lock);
 }
 
-/* tracectl verify asks whether a collector runs just when one starts. */
+/* tracectl verify asks whether a collector runs, at the moment when a collector starts. */
 Test(state_dir, one_who_only_asks_keeps_no_daemon_out) {
   struct tc_statedir dirs;
   struct tb_diag diag = { 0 };

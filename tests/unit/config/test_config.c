@@ -9,7 +9,7 @@
 #include "base/text/hostport.h"
 #include "config/table.h"
 
-/* Loads text as the file "t.yaml" of a fresh folder; leaves what was said in diag. */
+/* Loads the text as the file "t.yaml" of a new folder. A message is left in diag. */
 static tb_rc load_text(struct tc_config *config, const char *text, struct tb_diag *diag) {
   char folder[] = "/tmp/tc_config_XXXXXX", path[64];
 
@@ -370,7 +370,7 @@ Test(config, a_reload_takes_over_what_may_change_and_names_what_waits_for_the_ne
   tc_config_fini(&running);
 }
 
-/* A reader on another thread may hold the old text; the daemon hands this one on. */
+/* A reader on another thread may hold the old text, so the daemon passes the new one on. */
 Test(config, a_reason_that_no_table_has_is_noted) {
   struct tc_config c;
   struct tb_diag diag, note;

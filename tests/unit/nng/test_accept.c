@@ -126,7 +126,7 @@ static void end(struct publisher *p) {
   tc_nng_tls_free(p->tls);
 }
 
-/* From another address of this host, where its number is not 1. */
+/* Connects; if `address` is not 1, from another address of this host. */
 static int come(const struct publisher *p, unsigned address) {
   struct sockaddr_un path = { .sun_family = AF_UNIX };
   struct sockaddr_in to = { .sin_family = AF_INET }, from = { .sin_family = AF_INET };
@@ -180,7 +180,7 @@ static void stop(struct reader *r) {
 
 Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   struct publisher p = publish(true, 200);
-  static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* begins to begin */
+  static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* the begin of a greeting */
   int fds[LEAST];
 
   for (int i = 0; i < LEAST; i++) {
@@ -202,7 +202,7 @@ Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   end(&p);
 }
 
-/* More of one address than its listener takes at once, and one of another. */
+/* More connections from one address than its listener accepts at once, and one from another address. */
 Test(accept, handshakes_that_never_end_leave_room_for_readers) {
   struct publisher p = publish(true, 1000 * TT_PATIENCE_MS);
   const struct tc_nng_accept_limits limits = { MANY / 2, MANY / 2, 0, 0, count_away, NULL };
@@ -224,7 +224,7 @@ Test(accept, handshakes_that_never_end_leave_room_for_readers) {
   end(&p);
 }
 
-/* nng's own deadline begins anew with each byte. */
+/* nng's own deadline starts again with each byte. */
 Test(accept, a_greeting_byte_by_byte_on_a_unix_socket_has_one_deadline) {
   static const unsigned char greeting[] = { 0, 'S', 'P', 0, 0, 0x21, 0, 0 };
   struct publisher p = publish(false, 0);
@@ -297,7 +297,7 @@ static unsigned count_descriptors(void) {
   return n;
 }
 
-/* As soon as its descriptor is closed it does not count. */
+/* A connection does not count as soon as its descriptor is closed. */
 Test(accept, who_comes_after_one_that_has_ended_is_let_in) {
   struct publisher p = publish(false, 0);
   const struct tc_nng_accept_limits limits = { 1, 1, 0, 0, count_away, NULL };

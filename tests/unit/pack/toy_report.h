@@ -12,7 +12,7 @@
 
 #include "proto/report.pb-c.h"
 
-/* Makes a report, one at a time; valid until tt_toy_report_free(), whatever is cut from it. */
+/* Makes a report, valid until tt_toy_report_free(). There is one at a time, and parts may be cut from it. */
 Tracecollect__V1__StreamReport *tt_toy_report(void);
 void tt_toy_report_free(void);
 const Tracecollect__V1__ReportSchema *tt_toy_schema(void);

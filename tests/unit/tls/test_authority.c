@@ -18,7 +18,7 @@ static const struct tc_cert_days default_days = { 0 };
 static void make_folder(void) {
   strcpy(folder, "/tmp/tc_certs_XXXXXX");
   cr_assert_not_null(mkdtemp(folder));
-  strcat(folder, "/c"); /* missing: init makes it */
+  strcat(folder, "/c"); /* missing, so init makes it */
 }
 
 static void remove_folder(void) {
@@ -121,7 +121,7 @@ Test(certs, init_makes_an_authority_and_three_certificates_it_vouches_for) {
   cr_expect_eq(strncmp(names, "URI:tracecollect:server/server DNS:localhost ", 45), 0, "%s", names);
   cr_expect_not_null(strstr(names, "IP4 IP16 "), "%s", names);
   cr_expect_null(strstr(names + 4, "URI:"), "%s", names);
-  cr_expect_null(strstr(names, "DNS:server"), "%s", names); /* the role's name is no host's */
+  cr_expect_null(strstr(names, "DNS:server"), "%s", names); /* the role's name is not a host name */
   cr_expect_eq(X509_check_ip_asc(cert, "127.0.0.1", 0), 1);
   cr_expect_eq(X509_check_ip_asc(cert, "::1", 0), 1);
   X509_free(cert);

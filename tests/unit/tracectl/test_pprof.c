@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles of reports: whose code a location is. */
+/* Profiles of reports: to which binary or library a location belongs. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

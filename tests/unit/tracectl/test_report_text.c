@@ -80,7 +80,7 @@ Test(report_text, tables_follow_their_schema) {
   expect_piece("1.23 ms   yes  (stack unknown)\n");
 }
 
-/* The heading "count", since there is one distribution; 0 ns is a time, and a key that is not there is unknown. */
+/* The heading is "count", because there is one distribution. 0 ns is a time, and a missing key is unknown. */
 Test(report_text, a_row_says_what_is_zero_and_what_is_unknown) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   Tracecollect__V1__Row *small = report->report->tables[1]->rows[1];
@@ -130,7 +130,7 @@ static void infect_fields(Tracecollect__V1__FieldSchema **field, size_t n) {
   }
 }
 
-/* A table with two stacks, of which each row says the name. */
+/* A table with two stacks; each row shows their names. */
 Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   Tracecollect__V1__ReportSchema *schema = report->report->schema;

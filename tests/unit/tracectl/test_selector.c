@@ -246,7 +246,7 @@ Test(where, a_certificate_wants_its_key_and_lists_their_authority) {
   struct tk_client_args args = { .server = "h" };
   struct tk_endpoint where;
 
-  cr_assert_str_eq(find(&args)->ca, ""); /* the system's authorities, and no certificate */
+  cr_assert_str_eq(find(&args)->ca, ""); /* empty: the system's authorities, and no certificate */
   args.tls_cert = "/c/mine.pem";
   tb_diag_clear(&diag);
   cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);

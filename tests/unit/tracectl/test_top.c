@@ -13,7 +13,7 @@ enum { SECOND = 1000000000 };
 
 typedef Tracecollect__V1__StreamStatus stream_status;
 
-/* An answer with so many streams, named s00/one and on, the last one without connection. */
+/* An answer with n streams, named s00/one, s01/one and so on. The last one has no connection. */
 struct answer {
   Tracecollect__V1__StatusReply reply;
   stream_status stream[100], *streams[100];
@@ -113,7 +113,7 @@ Test(top, streams_that_are_gone_or_not_wanted_are_not_there) {
   free(m);
 }
 
-/* The columns that top reads of what is blocked now. */
+/* The columns that top reads in the table of calls that are blocked now. */
 static Tracecollect__V1__ReportSchema *calls_schema(void) {
   static char goroutine[] = "goroutine", age[] = "age_ns", stack[] = "stack",
               table[] = "blocked_now";
@@ -137,7 +137,7 @@ static Tracecollect__V1__ReportSchema *calls_schema(void) {
   return &schema;
 }
 
-/* The one stack of the reports: a frame of the runtime, then one of the program. */
+/* The only stack of the reports: a frame of the runtime, then one of the program. */
 static void fill_stack(Tracecollect__V1__Report *r) {
   static char inner[] = "syscall.Syscall", outer[] = "example.com/shop/db.(*conn).read",
               file[] = "a/conn.go";
@@ -160,7 +160,7 @@ static void fill_stack(Tracecollect__V1__Report *r) {
   r->n_stacks = 1;
 }
 
-/* A report of a stream: calls blocked for 1 ms, 2 ms and so on. */
+/* Adds a report of a stream with n calls, which are blocked for 1 ms, 2 ms and so on. */
 static void report_calls_of(struct tk_top_model *m, size_t stream, size_t n) {
   static char kind[] = "syscall";
   static Tracecollect__V1__Value value[200][3], *values[200][3];
@@ -215,7 +215,7 @@ Test(top, blocked_calls_stand_oldest_first_where_the_program_made_them) {
   free(m);
 }
 
-/* Two streams, of which the first had its last data so many seconds before the collector says what time it is. */
+/* Two streams. The first one's last data is `seconds` older than the time of the collector's answer. */
 static struct tk_top_model *model_aged(unsigned seconds, uint64_t wall_ns) {
   static const struct tk_selector all;
   struct tk_top_model *m = model_of(2);

@@ -42,7 +42,7 @@ static void take(struct parts *parts, const struct tw_item *item) {
   parts->raws += item->kind == TW_ITEM_RAW;
 }
 
-/* Feeds the trace in chunks; answers the fault. */
+/* Feeds the trace in chunks. Returns the fault. */
 static struct tb_diag split_in_chunks(struct parts *parts, size_t chunk) {
   struct tw_split split;
   struct tw_item item;

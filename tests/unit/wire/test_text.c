@@ -25,7 +25,7 @@ static void clear(struct fixture *f) {
 Test(text, a_text_becomes_the_bytes_it_says) {
   static const unsigned char wanted[] = {
     'g', 'o', ' ',  '1',  '.',  '2',  '2',  ' ',  't',  'r',  'a',  'c', 'e', 0, 0,
-    0,   1,   1,    2,    0xac, 0x02, 5, /* EventBatch gen=1 m=2 time=300 size=5, whatever follows */
+    0,   1,   1,    2,    0xac, 0x02, 5, /* EventBatch gen=1 m=2 time=300 size=5, perhaps wrong */
     16,  1,   9,    2,                   /* GoStart dt=1 g=9 g_seq=2 */
     11,  1,                              /* ProcStop dt=1 */
     1,   1,   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1,   0,   8, /* no thread, eight bytes */

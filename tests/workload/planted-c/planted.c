@@ -78,7 +78,7 @@ static void plant_deadlock(void) {
   until_the_end();
 }
 
-/* A clerk comes again as soon as the next one has the lock: all but one of them wait, however busy the machine is. */
+/* A clerk comes again as soon as the next clerk has the lock, so all but one wait, however busy the machine is. */
 static void *clerk(void *arg) {
   while (goes_on()) {
     pthread_mutex_lock(&stock);

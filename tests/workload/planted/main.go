@@ -35,14 +35,14 @@ var faults = map[string]func(*shop){
 
 type job struct {
 	work  time.Duration
-	begun []func() // called before it waits for the stock
+	begun []func() // called before the worker waits for the stock
 	done  chan struct{}
 }
 
 type shop struct {
 	stock sync.Mutex
 	jobs  chan job
-	lasts time.Duration // a fault that goes on
+	lasts time.Duration // how long a lasting fault lasts
 }
 
 func main() {
@@ -107,7 +107,7 @@ func spin(long time.Duration) {
 	}
 }
 
-// A pipe: a call that reads a byte of it does not come back before one is let go.
+// A pipe: a call that reads a byte from it does not return before letGo() is called.
 type disk [2]int
 
 func newDisk() (d disk) {
@@ -129,7 +129,8 @@ func (s *shop) flush(slow disk, locked chan<- struct{}) {
 	syscall.Read(slow[0], make([]byte, 1))
 }
 
-// slow: one request needs 20 ms of the worker, which waits for the stock; a flush has that for so long from then on.
+// slow: one request needs 20 ms of the worker, which first waits for the stock. From then on a flush holds the stock for
+// s.lasts.
 func (s *shop) plantSlow() {
 	slow, locked := newDisk(), make(chan struct{})
 	go s.flush(slow, locked)
@@ -251,8 +252,8 @@ func slowSync(ledger *os.File, slow disk) {
 	syscall.Read(slow[0], make([]byte, 1))
 }
 
-// assist: a heap that may hardly grow makes each allocation help the collector. They are so many that the runtime's own goroutines, which
-// have to help as well, never help the most of all.
+// assist: a heap that may hardly grow makes each allocation help the collector. There are so many allocating goroutines that
+// none of the runtime's own goroutines, which also have to help, helps the most of all.
 func (s *shop) plantAssist() {
 	var all sync.WaitGroup
 	debug.SetGCPercent(5)
@@ -321,7 +322,7 @@ func (s *shop) dispatch(first, second context.Context) {
 	alsoSends.End()
 }
 
-// A fault that goes on for so long, and on a slow machine for some generations of the trace, where their ends are marked.
+// A fault that lasts for s.lasts. On a slow machine it lasts for some generations of the trace, if their ends are marked.
 func (s *shop) fault() func() bool {
 	until, least := time.Now().Add(s.lasts), generations.Load()+5
 	return func() bool {
@@ -330,8 +331,8 @@ func (s *shop) fault() func() bool {
 }
 
 var (
-	generations atomic.Int64 // that are written
-	marksEnds   atomic.Bool  // from Go 1.26 on a generation's end is an event, which is written alone
+	generations atomic.Int64 // generations in the trace so far
+	marksEnds   atomic.Bool  // from Go 1.26 on, a generation's end is an event, which is written alone
 )
 
 // The trace's file.

@@ -62,8 +62,8 @@ static const char *find_new(const struct parsing *p, const char *old) {
   return NULL;
 }
 
-/* Old names are registered in full, so that --to is not taken as short for --top, even in a verb
- * without --until. */
+/* Registers the old names of options for getopt, which accepts the beginning of a long name: otherwise it would take --to, the
+ * old name of --until, for --top. Also in a verb that has no --until. */
 static void add_old_names(struct parsing *p) {
   size_t n = p->names;
 

@@ -34,7 +34,7 @@ struct tk_change {
 struct tk_comparison {
   const struct tk_samples *a, *b;
   uint8_t *weight_a, *weight_b; /* how often each draw has each sample */
-  double *share;                /* of the draws; scratch */
+  double *share;                /* change found by each draw; scratch */
   uint64_t *bucket;             /* scratch */
 };
 

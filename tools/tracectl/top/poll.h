@@ -28,9 +28,9 @@ void tk_poll_set_report(struct tk_poll *poll, enum to_analysis_kind kind, unsign
 
 /* The caller may use the model between look() and done(). */
 const struct tk_top_model *tk_poll_look(struct tk_poll *poll);
-/* Call between the two: returns why the answer is not fresh, or NULL. */
+/* Call between look() and done(): returns why the answer is not fresh, or NULL. */
 const char *tk_poll_trouble(const struct tk_poll *poll);
-/* Call between the two: returns why alerts are not received, or NULL. */
+/* Call between look() and done(): returns why alerts are not received, or NULL. */
 const char *tk_poll_deafness(const struct tk_poll *poll);
 void tk_poll_done(struct tk_poll *poll);
 

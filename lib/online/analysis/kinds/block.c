@@ -2,8 +2,8 @@
 /* Where goroutines wait, for what, and which goroutine ends it.
  *
  * Waits are counted in the shared sums (online/spans/sums.h), which recognise idle ones (online/spans/stacks/idle.h); reports
- * add the sums up. This file keeps only the longest waits of each kind. A reason's bound is the lowest of its
- * lists', so that a kind with few waits does not let shorter waits of other reasons through. */
+ * add the sums up. This file keeps only the longest waits of each kind. Each reason has a bound of its own, the lowest of the
+ * lists that take the reason: so a list with few waits does not let short waits of other reasons through. */
 #include "online/analysis/kinds/block.h"
 
 #include <string.h>

@@ -64,7 +64,7 @@ TB_MUST tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
 /* Reports each suspected deadlock, and each system call that other goroutines wait for. */
 TB_MUST tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begins *begins,
                                  uint64_t reasons, const struct to_finding_sink *sink);
-/* The chain of the goroutine that has waited longest in a queue, which is a stack's or a lock's (number). */
+/* The chain of the goroutine that has waited longest in a queue. number: the stack or the lock that the queue belongs to. */
 struct to__queue_chain {
   int64_t goroutine;      /* TO_NONE: the queue is empty */
   struct to_string words; /* empty for an endless chain: a circle that is not a suspect */

@@ -391,7 +391,7 @@ static tb_rc add_held(struct to_analyses *a, struct to_draft *d, const struct to
   to_draft_text(&row[HELD_ENTRY],
                 to_span_sums_entry(&a->sums, a->sums.goroutine[held->slot].entry));
   to_draft_text(&row[HELD_STATE], (struct to_string){ state_name, strlen(state_name) });
-  if (held->state == TO_GO_RUNNING) return TB_OK; /* the last known stack is not where it is now */
+  if (held->state == TO_GO_RUNNING) return TB_OK; /* it is no longer at its last known stack */
   TB_TRY(to_spans_stack(a->spans, a->generation, a->spans->lives[held->slot].stack, &stack));
   to_draft_stack(&row[HELD_STACK], to_stack_table_stack(a->stacks, stack));
   return TB_OK;

@@ -19,7 +19,7 @@ struct to_gc_cycle {
   to_ns begin, end;
   bool open, begin_known;
   int64_t sweep_termination_ns, mark_termination_ns, assist_ns;
-  uint64_t worked_ns, idled_ns; /* while it is open: the workers' times before it */
+  uint64_t worked_ns, idled_ns; /* while the cycle is open: the workers' times before it began */
   int64_t before, after, goal;  /* bytes; -1: not known */
 };
 

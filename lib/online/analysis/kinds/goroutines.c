@@ -264,7 +264,7 @@ static void add_state(const struct to_life *g, to_ns born, to_ns now, struct ope
 struct open_ranges {
   struct to_analyses *a;
   to_ns now;
-  bool met; /* some began before the trace, when their goroutine was not known yet */
+  bool met; /* a range of an unknown goroutine was met: it began before the trace */
 };
 
 static tb_rc add_range(void *self, const struct to_span *span) {
@@ -376,7 +376,7 @@ static tb_rc add_sum(struct to_analyses *a, struct to_draft *d, const struct to_
     if (sum->why == TO_CALL_WHOLE) add_number(&row[ENTRY_CALL], of.total_ns);
     if (sum->why != TO_CALL_WHOLE && sum->why != TO_CALL_UNSTATED)
       add_number(&row[ENTRY_WITHOUT_P], of.total_ns);
-    /* Counted before its call ends: only TO_WINDOW_ALL is sure to have both. */
+    /* The part is counted before its call ends. Only TO_WINDOW_ALL is certain to contain both. */
     if (sum->why == TO_CALL_WITHOUT_PROC ||
         (sum->why == TO_CALL_UNSTATED && a->report.window == TO_WINDOW_ALL))
       add_number(&row[ENTRY_CALL_BLOCK], of.total_ns);
@@ -385,7 +385,7 @@ static tb_rc add_sum(struct to_analyses *a, struct to_draft *d, const struct to_
   }
 }
 
-/* Adds open spans up to now: only to the window that has no other bound. */
+/* Adds open spans up to now. Only for TO_WINDOW_ALL: other windows would contain only a part of them. */
 static tb_rc add_open_time(struct to_analyses *a, struct to_draft *d, uint32_t entry,
                            const struct open_entry *e, struct to_draft_value *row) {
   struct to_draft_value *wait;

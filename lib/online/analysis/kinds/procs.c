@@ -190,8 +190,9 @@ static tb_rc set_state(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
   return TB_OK;
 }
 
-/* Counts a lost P by what took the P: the event's own P and goroutine. The monitor has neither, a goroutine in a call no P. No cause
- * is counted if a thread takes its own P, as its goroutine ends in the call, or had abandoned the P. */
+/* Counts a lost P by what took it, which the event's own P and goroutine show: the monitor has neither, and a goroutine in a
+ * call has no P. If a thread takes its own P because its goroutine ends in the call, or if the P was abandoned, no cause is
+ * counted. */
 static void count_loss(const struct to_event *ev, uint64_t *total) {
   bool by_itself = ev->p == (int64_t)ev->args[0] || ev->m == (int64_t)ev->args[2];
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stop-the-world time: STWBegin to STWEnd on the goroutine that stopped the world.
  *
- * Time to stop is the first part of it: the runtime writes STWBegin before it asks any P to stop, every P that runs answers
- * with ProcStop, and those held by threads in system calls are taken by ProcSteal. So
- * the world is stopped at the first moment at which no P but the stopper's runs, and time to stop lasts
- * from the begin to there: runtime/metrics calls it /sched/pauses/stopping. It needs the number of
- * running Ps, which is known once the trace was seen to start ("start trace" is written with the
- * world stopped, hence never has a time to stop of its own) or after one whole generation, in
- * which every P is named. Where it is not known, or not reached before the end, nothing is counted.
+ * Time to stop is the first part of it. The runtime writes STWBegin before it asks any P to stop. Then every running P answers
+ *      with ProcStop, and Ps held by threads in system calls are taken by ProcSteal. So the world is stopped as soon as no P
+ *      runs but the stopper's, and time to stop lasts from STWBegin to this moment; runtime/metrics calls it
+ *      /sched/pauses/stopping. To compute it, the number of running Ps must be known. It is known after the start of the trace
+ *      was seen, or after one whole generation, in which every P is named. ("start trace" is written when the world is stopped
+ *      already, so that stop has no time to stop.) If the number is not known, or the world is not stopped before STWEnd,
+ *      nothing is counted.
  *
- * A world that stops writes 4 to 20 events; the cost that counts is 1 ns for each P's start and
- * stop. */
+ * A stop of the world has 4 to 20 events. What matters is the cost of each start and stop of a P, 1 ns. */
 #include <assert.h>
 #include <string.h>
 
@@ -49,8 +48,7 @@ struct to_stw {
   struct tb_arena text;
   struct to_stw_kind kind[TO_STW_REASONS_MAX + 1]; /* the last one has all further reasons */
   size_t kinds;
-  struct to_stw_who
-      *who; /* `whos` are in use; the others, up to whos_made, have a series for the next ones */
+  struct to_stw_who *who; /* rows from `whos` to whos_made are free and have a series */
   size_t whos, whos_made, whos_room;
   struct tb_map who_of; /* goroutine and reason: place in who */
   uint32_t who_other;   /* series */
@@ -210,7 +208,7 @@ static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
   struct to_stw *s = state(a);
 
   if ((uint64_t)now - (uint64_t)s->retired < (uint64_t)RETIRE_EVERY_NS)
-    return TB_OK; /* the clock may fall */
+    return TB_OK; /* the clock may go back */
   s->retired = now;
   for (size_t i = 0; i < s->whos;) {
     struct to_stw_who *who = &s->who[i], *last = &s->who[s->whos - 1];
@@ -277,7 +275,7 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
     memmove(s->stop, s->stop + 1, --s->stops * sizeof(*s->stop));
   }
   if (to_string_is(s->kind[stop.kind].text, "start trace")) {
-    s->procs_known = true; /* from here on, an event precedes each P that runs */
+    s->procs_known = true; /* from here on, each P that starts to run has an event */
   } else if (s->procs_known) {
     stop.stopping = s->running > stop.own_procs;
     if (!stop.stopping) TB_TRY(world_stands(a, ev->time, ev->time));

@@ -20,8 +20,8 @@ enum {
 /* Returns the innermost frame of the program's own code: not of Go's runtime, the C library, or packages between that code and a lock or a
  * call. Without own code: the innermost frame; NULL: no frame. */
 const struct to_frame *to_callstack_own(const struct to_callstack *stack);
-/* Returns the function that a goroutine began with: the innermost frame of a LIFE's stack, the outermost of any other stack. NULL:
- * there is no frame, or it has no name, but another stack of the goroutine may have one. */
+/* Returns the function that a goroutine began with: the innermost frame of a LIFE's stack, the outermost of any other stack.
+ * Returns NULL if there is no frame, or if the frame has no name; another stack of the goroutine may then have the name. */
 const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin);
 
 #endif

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists what was emitted, event by event in order: a line for each with its name, followed by every stack of the event,
- * from the innermost function on, as " < FUNCTION FILE:LINE"; files without their folders. An experiment's event has
- * all other arguments, too, as " LABEL=WHAT". */
+/* Lists the emitted events in order, one a line. A line is the event's name, then the frames of each of its stacks, innermost
+ * first, as " < FUNCTION FILE:LINE". FILE has no folder. The line of an experiment's event also has all other arguments, as
+ * " LABEL=WHAT". */
 #ifndef TT_UNIT_EMIT_EMIT_TOLD_H
 #define TT_UNIT_EMIT_EMIT_TOLD_H
 
 #include "online/event/event.h"
 #include "tests/unit/agent/emit/emit_scene.h"
 
-/* The session ends; its one trace goes through our reader, which must find no fault. */
+/* Ends the session, and reads its single trace with our reader, which must find no fault. */
 void emit_end_and_read(struct emitted *e, struct to_event_sink sink);
 
-/* No generation ends by time, unless config says so. */
+/* Starts a session, in which no generation ends by time unless config says so. */
 void emit_reported_begin(struct emitted *e, struct ta_emit_config config);
-/* The session ends, and is read. The caller's to free. */
+/* Ends the session and returns its list of events; the caller frees it. */
 char *emit_reported_end(struct emitted *e);
 
-/* Sessions of run() until one of them is told with these words: what functions are called is there when it is there. */
+/* Repeats sessions of run() until the list of one contains these words: names of functions are in the trace only after they
+ * were looked up. */
 void emit_until_reported(void (*run)(void), struct ta_emit_config config, const char *words);
 
 #endif

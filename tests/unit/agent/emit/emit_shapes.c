@@ -12,7 +12,7 @@ static void gens(int n) {
   for (int i = 0; i < n; i++) emit_end_generation();
 }
 
-/* Longer than a call may last without having blocked. */
+/* Takes longer than a call that does not count as blocked. */
 static void pass_time(void) {
   for (uint64_t end = ta_mono_ns() + 100000; ta_mono_ns() < end;) {
   }
@@ -255,7 +255,7 @@ static void a_thread_is_woken_by_another(void) {
     pthread_create(&thread, NULL, waits_for_a_friend, (void *[]){ &met, &friend });
     pthread_barrier_wait(&met);
     gens(i);
-    ta_fiber_switch(friend); /* nobody starts another's */
+    ta_fiber_switch(friend); /* no thread may start another thread's own goroutine */
     ta_fiber_unblock(friend);
     gens(i);
     ta_fiber_unblock(friend);
@@ -448,7 +448,7 @@ static void sweeps_and_assists_last_for_generations(void) {
     gens(i);
     ta_syscall_end();
     ta_fiber_yield(0);
-    gens(i); /* and stands ready */
+    gens(i); /* f is runnable over the generation's end */
     ta_fiber_switch(f);
     ta_fiber_block(TA_WAIT_COND);
     gens(i);
@@ -465,7 +465,7 @@ static void sweeps_and_assists_last_for_generations(void) {
   ta_gc_sweep_begin();
   ta_wait_begin(TA_WAIT_MUTEX);
   gens(1);
-  ta_syscall_begin(); /* says nothing, and comes in */
+  ta_syscall_begin(); /* writes no event, but enters the generation */
   gens(1);
   ta_syscall_end();
   ta_wait_end();

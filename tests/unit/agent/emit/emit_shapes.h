@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of programs: each does one thing in all its generations, and makes a trace that every reader accepts. The unit
- * tests read them with our reader, the end-to-end tests with Go's (emit_shapes_main.c). */
+/* Shapes of programs. Each shape does one kind of thing in all its generations, and every reader must accept its trace. The
+ * unit tests read them with our reader, the end-to-end tests with Go's (emit_shapes_main.c). */
 #ifndef TT_UNIT_EMIT_EMIT_SHAPES_H
 #define TT_UNIT_EMIT_EMIT_SHAPES_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves main() while a thread emits and generations end, without a word to the agent; for test_emit.c. Answers 5. With an
- * argument its threads end one by one: the last one's end is the process's, with the handlers of exit(); one answers 6.
+/* Returns from main() with 5 while a thread emits and generations end, without stopping the session; for test_emit.c. With an
+ * argument its threads end one by one: the process ends with the last thread, and runs the handlers of exit(), one of which
+ * exits with 6.
  *
  *   leave                  and nothing else
  *   leave-without-thread   once they have, no thread can be made, the first two times
@@ -21,13 +22,13 @@
 
 static const char *how;
 static atomic_bool main_has_left, is_stopping, is_held;
-static atomic_uint made; /* threads, since then */
+static atomic_uint made; /* threads created since then */
 
 static bool is(const char *name) {
   return how != NULL && strcmp(how, name) == 0;
 }
 
-/* Before the program's own. */
+/* Used instead of the C library's function. */
 int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {
   int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that make no sense, one by one: test_misuse.c has them counted, misuse_debug has them abort. */
+/* Invalid calls. test_misuse.c checks that each is counted, misuse_debug that each aborts. */
 #ifndef TT_UNIT_EMIT_MISUSES_H
 #define TT_UNIT_EMIT_MISUSES_H
 
@@ -8,7 +8,7 @@
 struct misuse {
   const char *name;
   void (*commit)(void);
-  const char *said; /* by a debug build */
+  const char *said; /* message of a debug build */
 };
 extern const struct misuse misuses[];
 extern const size_t misuse_count;

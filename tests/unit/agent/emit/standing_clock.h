@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session whose clock stands. Whatever is linked with standing_clock.c is linked with -Wl,--wrap=clock_gettime, too. */
+/* A session whose clock does not advance. Programs with standing_clock.c must be linked with -Wl,--wrap=clock_gettime. */
 #ifndef TT_UNIT_EMIT_STANDING_CLOCK_H
 #define TT_UNIT_EMIT_STANDING_CLOCK_H
 
@@ -7,8 +7,8 @@
 
 enum { STANDING_THREADS = 3, STANDING_GENERATIONS = 3, STANDING_EVENTS = 9000 };
 
-/* Each thread writes so many heap figures in each generation, more than a batch of them, and waits between. In the second
- * generation the clock goes back. The session has ended then. */
+/* Runs a whole session. In each generation each thread writes more heap figures than fit into a batch, then waits. In the
+ * second generation the clock goes back. */
 void standing_clock_emit(struct emitted *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E2: a thread goes on as the goroutine that its creator wrote, however long it takes to start; a thread without a
- * traced creator, or in another session, makes its own. */
+/* E2: a new thread uses the goroutine that its creator wrote, however late the thread starts. A thread without a traced
+ * creator, or in another session, makes its own. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,7 +31,7 @@ static struct reported end(struct emitted *e) {
   return reported;
 }
 
-/* The first of its type that names that goroutine, or is its own. */
+/* Returns the first event of this type that names the goroutine, or that the goroutine emitted. */
 static const struct to_event *find(const struct reported *reported, enum tw_event type,
                                    uint64_t id) {
   const struct to_event *found = NULL;
@@ -132,7 +132,7 @@ Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) 
   tt_run_fini(&reported.run);
 }
 
-/* Enters the heap first, as a handler of the thread may have done before. */
+/* Emits a heap event first, as a signal handler on the thread may do. */
 static void *live_first(void *arg) {
   ta_heap_alloc(3);
   return live(arg);
@@ -180,7 +180,7 @@ Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next
   tt_run_fini(&reported.run);
 }
 
-/* Somebody else runs what was told. */
+/* Another thread runs the goroutine that the creator wrote. */
 Test(emit_births, who_finds_it_taken_makes_itself) {
   struct emitted e;
 
@@ -226,7 +226,7 @@ Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
   tt_run_fini(&reported.run);
 }
 
-/* Many at once, while generations end as fast as they can. */
+/* Many threads at once, while generations end as fast as possible. */
 
 enum { MAKERS = 4, KIDS = 25 };
 static atomic_int making;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E9: the agent's clock. By made-up counters: what a tick is, whatever the counter's rate does. By traces: an event has
- * the time that the program saw around it, and what passes from thread to thread is told in that order. */
+/* E9: the agent's clock. Tests with simulated counters: a tick is 8 ns, whatever the counter's rate does. Tests with traces: an
+ * event's time is between the times that the program read around it, and events that follow each other from thread to thread
+ * are in that order. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 #include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 
-/* Made-up counters. */
+/* Simulated counters. */
 
 static const uint64_t second_ns = 1000000000, born_ns = 77 * UINT64_C(1000000000) + 5;
 static const uint64_t rates[] = { 1000000000, 1500000000, 2000000000, 2445194000,
@@ -19,19 +20,19 @@ enum { RATES = sizeof rates / sizeof *rates, BLUR = 60 };
 
 struct machine {
   uint64_t hz;
-  uint64_t cycles, ns; /* at one moment, from which it counts at that rate */
+  uint64_t cycles, ns; /* at one moment; from then on it counts at that rate */
 };
 
 static uint64_t cycles_at(const struct machine *m, uint64_t ns) {
   return m->cycles + (uint64_t)((unsigned __int128)(ns - m->ns) * m->hz / second_ns);
 }
 
-/* late: by so many cycles the reading missed the moment, at most half its blur. */
+/* late: how many cycles after the moment the counter was read, at most half of the blur. */
 static struct ta_moment moment_at(const struct machine *m, uint64_t ns, int late) {
   return (struct ta_moment){ cycles_at(m, ns) + late, BLUR, ns, ns };
 }
 
-/* A session's first clock, as badly measured as it may be: over 1 ms. */
+/* Makes a session's first clock with the worst allowed measurement: over 1 ms. */
 static struct ta_ticks begin_on(const struct machine *m, struct ta_rate *rate) {
   struct ta_moment from = moment_at(m, m->ns, -BLUR / 2),
                    to = moment_at(m, m->ns + 1000000, BLUR / 2);
@@ -56,7 +57,7 @@ static void expect_off(const struct ta_ticks *clock, const struct machine *m, ui
             (unsigned long)m->hz, (long)off);
 }
 
-/* A session that begins late goes by CLOCK_MONOTONIC first. */
+/* A session that begins late uses CLOCK_MONOTONIC first. */
 Test(emit_clock, learns_the_rate_in_its_first_generation_and_goes_on_at_the_same_tick) {
   struct machine m = { .hz = 2899999999, .cycles = 1 << 20, .ns = second_ns };
   struct ta_moment from = moment_at(&m, m.ns, -BLUR / 2),
@@ -76,8 +77,8 @@ Test(emit_clock, learns_the_rate_in_its_first_generation_and_goes_on_at_the_same
 }
 
 Test(emit_clock, a_tick_is_eight_nanoseconds_at_any_rate) {
-  static const uint64_t years_ns[] = { 0,
-                                       UINT64_C(315576000) * 1000000000 }; /* the machine is up */
+  /* How long the machine was up before. */
+  static const uint64_t years_ns[] = { 0, UINT64_C(315576000) * 1000000000 };
 
   for (unsigned i = 0; i < RATES; i++) {
     for (unsigned y = 0; y < 2; y++) {
@@ -98,16 +99,17 @@ Test(emit_clock, generation_after_generation_it_goes_on_and_is_measured_better) 
     struct ta_ticks clock = begin_on(&m, &rate);
     uint64_t now_ns = born_ns;
     for (int gen = 1; gen <= 100; gen++) {
-      now_ns += gen % 3 == 0 ? second_ns / 20 : second_ns; /* as by time, or by bytes */
+      now_ns += gen % 3 == 0 ? second_ns / 20 : second_ns; /* ended by size, or by time */
       struct ta_moment now = moment_at(&m, now_ns, gen % 2 == 0 ? BLUR / 2 : -BLUR / 2);
       struct ta_ticks next = ta_ticks_next(&clock, &rate, &now);
       cr_assert_eq(ta_ticks_at(&next, &now), ta_ticks_at(&clock, &now), "generation %d", gen);
       clock = next;
-      expect_off(&clock, &m, now_ns, 1000 + TA_TICK_NS); /* one in a million */
+      expect_off(&clock, &m, now_ns, 1000 + TA_TICK_NS); /* a rate error of one in a million */
     }
+    /* The error of the first second stays. */
     int64_t whole =
         (int64_t)(ta_ticks_of_cycles(&clock, cycles_at(&m, now_ns)) * TA_TICK_NS - now_ns);
-    cr_assert(whole > -100000 && whole < 100000, "%ld", (long)whole); /* the first second's */
+    cr_assert(whole > -100000 && whole < 100000, "%ld", (long)whole);
   }
 }
 
@@ -133,7 +135,7 @@ Test(emit_clock, never_goes_back_nor_overflows_in_ten_years) {
   }
 }
 
-/* As readers do it: in floating point, each difference by itself. */
+/* Converts as readers do: in floating point, each difference separately. */
 Test(emit_clock, readers_lose_nothing_of_a_tick) {
   double ns_per_tick = 1.0 / ((double)TA_TICKS_A_SECOND / 1e9);
 
@@ -160,7 +162,7 @@ Test(emit_clock, follows_a_clock_that_is_slewed) {
   }
 }
 
-/* The machine slept for that long, or somebody set its counter. */
+/* The machine slept for that long, or its counter was set. */
 Test(emit_clock, a_jump_is_no_other_rate) {
   enum { GENERATIONS = 12 };
   static const int64_t jump_ns[][GENERATIONS] = {
@@ -187,7 +189,7 @@ Test(emit_clock, a_jump_is_no_other_rate) {
       clock = next;
       if (i < 4) expect_off(&clock, &m, now_ns, 1000000); /* 1000 ppm */
     }
-    expect_off(&clock, &m, now_ns, 1000); /* and it is measured as well as ever */
+    expect_off(&clock, &m, now_ns, 1000); /* it is measured as exactly as before */
   }
 }
 
@@ -211,7 +213,7 @@ static void interrupt(int signal) {
   (void)signal;
 }
 
-/* The program has a timer that is faster than the sleep. */
+/* The program has a timer whose interval is shorter than the agent's sleep. */
 Test(emit_clock, is_measured_for_long_enough_whatever_signals_come) {
   const struct itimerval fast = { { 0, 100 }, { 0, 100 } }, none = { 0 };
   struct ta_rate rate;
@@ -244,11 +246,11 @@ Test(emit_clock, does_not_go_by_a_moment_that_is_blurred) {
   expect_off(&clock, &m, good.mono_ns, 100);
 }
 
-/* A counter that begins anew, stands still, or is another machine's. */
+/* A counter that is reset, does not advance, or changes to another machine's. */
 Test(emit_clock, leaves_a_counter_that_jumps) {
   static const struct {
     uint64_t cycles, hz;
-    bool ahead; /* the trace is, of CLOCK_MONOTONIC: it goes on all the same */
+    bool ahead; /* the trace is ahead of CLOCK_MONOTONIC, and continues from there */
   } then[] = { { 0, 2000000000, false },
                { UINT64_C(1) << 40, 0, false },
                { (UINT64_C(1) << 40) + 1, 1000000000, false },
@@ -312,8 +314,8 @@ static tb_rc take_looks(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
-/* Time rises by a tick an event: one that takes less to write is ahead of the clock, and the next more so. At most by
- * what this answers, if it was by ahead. */
+/* Time rises by at least a tick per event. If an event takes less time to write, its time is ahead of the clock, and the next
+ * event's even more. Returns the largest possible lead after these events, if the lead was `ahead` before. */
 static uint64_t write_densely(uint64_t ahead) {
   for (unsigned n = 0; n < BETWEEN; n += AT_ONCE) {
     uint64_t begun = ta_mono_ns();
@@ -348,7 +350,7 @@ Test(emit_clock, so_it_has_by_the_other_clock) {
   look_at_the_time(1);
 }
 
-/* Order. Threads make objects and pass them on; who gets one frees it. */
+/* Order. Threads make objects and pass them on; the receiver frees them. */
 
 enum { THREADS = 4, OBJECTS = 30000, ALL = THREADS * OBJECTS, PLACES = 4, ALIGN = 8 };
 static char arena[(ALL + 1) * ALIGN];

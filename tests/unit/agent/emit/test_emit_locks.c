@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock that a wait is for stands in the trace: by the string of its reason. */
+/* The trace names the lock that a wait is for, in the string of the wait's reason. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -153,7 +153,7 @@ Test(emit_locks, a_lock_and_each_of_its_holders_are_told_apart) {
   for (size_t i = 0; i < 4; i++) expect(i, "sync", &lock, holder[i] == 0 ? TO_NONE : holder[i]);
 }
 
-/* By its symbol, once that was looked up. */
+/* The lock has the name of its symbol as soon as the symbol has been looked up. */
 static char table_lock_of_this_test[24];
 
 Test(emit_locks, a_lock_in_the_program_has_its_name) {
@@ -209,7 +209,7 @@ Test(emit_locks, version_22_cannot_say_it) {
   expect(0, "sync", NULL, TO_NONE);
 }
 
-/* Threads meet at the same few locks, which are new in each generation. */
+/* Threads wait for the same few locks, which are new in each generation. */
 enum { THREADS = 4, ROUNDS = 3000, LOCKS = 50 };
 
 static void *wait_for_many(void *arg) {
@@ -234,16 +234,16 @@ Test(emit_locks, threads_that_meet_at_a_lock_agree_on_its_string) {
 
 #if defined(__x86_64__) &&                                                                         \
     !defined(TC_SANITIZED) /* instrumented code has a hundred times as many steps */
-/* A thread that the flusher left behind is stopped at each instruction of ta_locks_put() in turn, while its table goes on
- * to a newer generation: single steps by the trap flag. */
+/* A thread that the flusher left behind is stopped at each instruction of ta_locks_put() in turn (with the trap flag). While it
+ * is stopped, its table is cleared for a newer generation. */
 
 enum { OWN = 4, TRAP_FLAG = 0x100 };
 
 static struct {
   struct ta_thread older, newer;
-  uint32_t gen; /* the newer one's */
+  uint32_t gen; /* of the newer thread */
   uint64_t string[OWN];
-  int steps_left; /* until the table goes on */
+  int steps_left; /* until the table is cleared */
 } left_behind;
 
 static uintptr_t own_lock(uint64_t i) {
@@ -278,7 +278,7 @@ static void check_own_locks(void) {
   }
 }
 
-/* False: the put was over before so many steps. */
+/* Returns false if ta_locks_put() took fewer steps. */
 static bool stop_a_put_at(int step) {
   atomic_store(&left_behind.older.gen, left_behind.gen - 2);
   atomic_store(&left_behind.newer.gen, left_behind.gen);
@@ -286,7 +286,7 @@ static bool stop_a_put_at(int step) {
   __asm__ volatile("int3");
   ta_locks_put(&left_behind.older, 1, 1 << 20, 7);
   int left = left_behind.steps_left;
-  left_behind.steps_left = -2; /* the next step ends them */
+  left_behind.steps_left = -2; /* the next step is the last */
   return left < 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F5, F10, F20, E15, E16: what a C program tells of its memory, read back as Go's AllocFree experiment. */
+/* F5, F10, F20, E15, E16: what a C program reports about its memory, read back as Go's AllocFree experiment. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ struct reported {
 static struct emitted emitted;
 static struct reported reported;
 static bool wanted = true;
-static char arena[1 << 20]; /* what it speaks of lies in the program, or is made up */
+static char arena[1 << 20]; /* the events name addresses in it, or made-up ones */
 
 static bool is_a_threads_stack(const struct to_heap_event *ev) {
   return ev->thing == TO_HEAP_STACK &&
@@ -111,7 +111,7 @@ Test(emit_memory, is_told_in_the_nine_events_and_their_units) {
   cr_expect(!reported.event[0].holds_objects && reported.event[1].holds_objects);
   cr_expect_str_eq(reported.name[3], "");
   cr_expect_str_eq(reported.name[4], "item");
-  cr_expect_eq(reported.types, 2); /* of one size, but one of them has a name */
+  cr_expect_eq(reported.types, 2); /* both of one size, but one has a name */
 }
 
 Test(emit_memory, of_each_generation_can_be_read_by_itself) {
@@ -174,12 +174,12 @@ Test(emit_memory, of_many_threads_has_each_type_once_and_their_stacks) {
   end();
   cr_assert_eq(reported.events, THREADS * 2000 * 2);
   cr_assert_eq(reported.types, 50);
-  cr_assert_eq(reported.stacks[TO_HEAP_EXISTS], 1); /* this one's */
+  cr_assert_eq(reported.stacks[TO_HEAP_EXISTS], 1); /* of this thread */
   cr_assert_eq(reported.stacks[TO_HEAP_ALLOC], THREADS);
   cr_assert_eq(reported.stacks[TO_HEAP_FREE], THREADS);
 }
 
-/* A thread that the session finds there, and that says its first word in it. */
+/* A thread that is older than the session, and emits its first event in the session. */
 
 static atomic_int wanted_there, is_there;
 
@@ -224,7 +224,7 @@ Test(emit_memory, that_a_thread_frees_as_it_ends_is_told) {
   pthread_t thread;
 
   begin();
-  ta_thread_attach(0); /* our key is there before the program's */
+  ta_thread_attach(0); /* the agent's key is created before the program's */
   cr_assert_eq(pthread_key_create(&late, free_late), 0);
   pthread_create(&thread, NULL, end_with_one, NULL);
   pthread_join(thread, NULL);
@@ -233,12 +233,12 @@ Test(emit_memory, that_a_thread_frees_as_it_ends_is_told) {
   expect(1, TO_HEAP_OBJECT, TO_HEAP_FREE, arena, 0);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it allows no threads in a forked child */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer allows no threads in a forked child */
 Test(emit_memory, a_forked_childs_types_are_its_own) {
   int status;
 
   begin();
-  emit_end_generation(); /* its thread is under way, and allocates nothing any more */
+  emit_end_generation(); /* the flusher runs by now, and allocates nothing any more */
   for (size_t i = 0; i < 50; i++) ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, 1000 + i, 0);
   pid_t child = fork();
   if (child == 0) {

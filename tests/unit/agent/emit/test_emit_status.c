@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a session, as long as the program that asks was compiled with. */
+/* The status of a session has the size with which the calling program was compiled. */
 #include <criterion/criterion.h>
 #include <string.h>
 

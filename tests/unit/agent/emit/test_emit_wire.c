@@ -12,7 +12,7 @@
 #include "wire/raw.h"
 #include "wire/sections.h"
 
-/* Calls back for each batch, in the order of the bytes. */
+/* Calls take() for each batch, in the order of the bytes. */
 static void each_batch(const struct emitted *e, void (*take)(const struct tw_batch *batch)) {
   const unsigned char *pos = e->trace[0].bytes + TW_HEADER_BYTES;
   const unsigned char *end = e->trace[0].bytes + e->trace[0].n;
@@ -161,7 +161,7 @@ static void use(const char *text) {
   ta_region_end();
 }
 
-/* In generation g those that g + 1 divides. */
+/* In generation g, uses the texts whose number g + 1 divides. */
 static void *use_names(void *arg) {
   char text[20];
 
@@ -212,10 +212,10 @@ Test(emit_wire, a_name_has_one_string_in_each_generation_that_uses_it) {
 enum { LONG = 2500 };
 struct text {
   char bytes[LONG + 1];
-  size_t least, most; /* of what is left of it */
+  size_t least, most; /* limits for the length after the cut */
 };
 
-/* x up to `at`, and there one character; then x again. */
+/* A text of x, with one other character at `at`. */
 static struct text long_text(size_t at, const char *character) {
   struct text text;
   size_t n = strlen(character);
@@ -228,7 +228,7 @@ static struct text long_text(size_t at, const char *character) {
   return text;
 }
 
-/* Text that is not UTF-8 may lose up to three bytes more, never all. */
+/* Text that is not UTF-8 may lose a few bytes more, but never all. */
 static struct text broken_text(const char *repeated) {
   struct text text;
   size_t n = strlen(repeated);
@@ -269,7 +269,7 @@ Test(emit_wire, a_text_is_cut_where_a_character_ends_and_written_by_its_thread) 
   ta_log(0, 0, "the same"), ta_log(0, 0, "the same");
   cr_assert_eq(emit_end(&e), 0);
   read_strings(&e);
-  for (unsigned i = 0; i < entry_count; i++) { /* the thread's are in the order of its calls */
+  for (unsigned i = 0; i < entry_count; i++) { /* a thread's texts are in the order of its calls */
     if (entries[i].thread != gettid()) continue;
     if (found < texts) expect_cut(&text[found], &entries[i], found);
     found++;
@@ -306,7 +306,7 @@ Test(emit_wire, a_name_is_cut_as_a_text_is) {
   emit_free(&e);
 }
 
-/* Texts of 60 MB through 4 MiB. What finds no batch is dropped and counted; nothing is kept. */
+/* Texts of 60 MB in all, with 4 MiB of memory. If no batch is free, a text is dropped and counted; no text is kept. */
 
 static uint64_t shipped_bytes;
 
@@ -326,7 +326,7 @@ static void ignore_end(void *self, uint64_t gen) {
 }
 
 #ifdef TC_SANITIZED
-static const bool measures = false; /* a sanitizer keeps notes of its own */
+static const bool measures = false; /* a sanitizer uses memory of its own */
 #else
 static const bool measures = true;
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E3: what makes no sense is left out and counted; a debug build of the agent aborts, and says what it was. E7: a section
- * that has ended takes no event. */
+/* E3: an event that makes no sense is left out and counted. A debug build of the agent prints the misuse and aborts. E7: an
+ * event cannot be written to a section that has ended. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

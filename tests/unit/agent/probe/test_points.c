@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes: who is called, in which order, and what an unlock waits for. */
+/* Probes: which probes are called, in which order, and what an unlock waits for. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ Test(points, probes_are_called_in_the_order_of_their_attachment) {
   expect_heard("a2 b2 c2 ");
   detach(&pa);
   happened(3);
-  attach(NULL, &pa, a); /* to the end */
+  attach(NULL, &pa, a); /* at the end of the list */
   happened(4);
   expect_heard("b3 c3 b4 c4 a4 ");
   cr_assert_eq(ta_probe_next(&pb), &pc);
@@ -81,13 +81,13 @@ Test(points, a_group_is_detached_at_once) {
   attach(NULL, &pc, c);
   ta_lock();
   cr_assert_eq(ta_probe_group_add(&group, &pc), TA_OK);
-  cr_assert_eq(ta_probe_group_add(&other, &pc), TA_E_MISUSE); /* it has one */
+  cr_assert_eq(ta_probe_group_add(&other, &pc), TA_E_MISUSE); /* pc is in a group already */
   ta_unlock();
   cr_assert_eq(ta_probe_group_done(&group), TA_OK);
   happened(1);
   expect_heard("b1 ");
   cr_assert_eq(ta_probe_group_done(&group), TA_OK); /* empty */
-  attach(&group, &pa, a);                           /* both are new again */
+  attach(&group, &pa, a);                           /* both probes are new again */
   detach(&pa);
   cr_assert_null(group.first);
   detach(&pb);
@@ -104,12 +104,12 @@ Test(points, what_makes_no_sense_is_refused) {
   cr_assert_eq(ta_probe_group_add(&group, &pa), TA_E_MISUSE);
   cr_assert_eq(ta_lock(), TA_OK);
   cr_assert_eq(ta_lock(), TA_E_MISUSE);
-  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* it is not new */
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* pa is attached already */
   cr_assert_eq(ta_probe_detach(&fresh), TA_E_MISUSE);
   cr_assert_eq(ta_probe_group_done(&group), TA_E_MISUSE); /* under the lock */
   cr_assert_eq(ta_probe_detach(&pa), TA_OK);
   cr_assert_eq(ta_probe_detach(&pa), TA_E_MISUSE);
-  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* it may be running still */
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* pa may still be running */
   cr_assert_eq(ta_unlock(), TA_OK);
   happened(1);
   expect_heard("");
@@ -134,7 +134,7 @@ Test(points, a_probe_may_detach_itself) {
   happened(1);
   happened(2);
   expect_heard("a1 b1 b2 ");
-  cr_assert_not_null(once.at); /* not new before an unlock outside */
+  cr_assert_not_null(once.at); /* new only after an unlock outside of probes */
   detach(&pb);
   cr_assert_null(once.at);
 }
@@ -200,8 +200,8 @@ Test(points, unlock_waits_for_a_probe_that_runs) {
   pthread_join(letting, NULL);
 }
 
-/* Threads pass while others attach and detach: what a probe uses is theirs again after the unlock, so it is
- * overwritten then, which a probe that still ran would see (and ThreadSanitizer, too). */
+/* Some threads pass the event while others attach and detach probes. After the unlock the memory that a probe used belongs to
+ * the detaching thread again, which overwrites it. A probe that still ran would notice this (and so would ThreadSanitizer). */
 
 enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 51, ROUNDS_FULL = 300 };
 
@@ -254,13 +254,13 @@ Test(points, nothing_runs_behind_an_unlock) {
   cr_assert_gt(atomic_load(&passed), 0);
 }
 
-/* K6: one probe at each of three events, attached and detached one by one while threads pass and never stop. Behind the
- * unlock no call is in progress, and none comes. */
+/* K6: one probe at each of three events, attached and detached one by one, while threads pass the events without pause. After
+ * the unlock no call of the probe is in progress, and none begins. */
 
 struct watched {
   atomic_int inside;
   atomic_bool detached;
-  int plain; /* the changer's again behind the unlock, as ThreadSanitizer sees it */
+  int plain; /* after the unlock the changer may write it, also for ThreadSanitizer */
 };
 
 static void be_watched(struct watched *w) {
@@ -336,7 +336,7 @@ Test(points, no_call_is_in_progress_behind_an_unlock) {
   cr_assert_gt(atomic_load(&passed), 0);
 }
 
-/* K9: next is asked for without a lock. Within a probe the whole list may be followed. */
+/* K9: ta_probe_next() needs no lock. Within a probe the whole list may be followed. */
 
 static struct ta_probe anchor;
 static atomic_ulong walked;
@@ -396,7 +396,7 @@ Test(points, next_is_safe_at_any_time) {
   cr_assert_gt(atomic_load(&walked), 0);
 }
 
-/* A handler that ends its thread: the thread has left the point by that. */
+/* A handler that ends its thread: the thread then no longer counts as inside the tracepoint. */
 
 static void end_thread(void *self, int n) {
   (void)n;
@@ -419,7 +419,7 @@ Test(points, a_probe_may_end_its_thread) {
   detach(&probe);
 }
 
-/* Beyond the places that threads have: each is held inside until all are there. */
+/* More threads than there are places for. Each is held inside the probe until all are inside. */
 
 enum { CROWD = 1100 };
 
@@ -466,13 +466,13 @@ Test(points, threads_without_a_place_are_waited_for_too) {
   ta_probe_detach(&probe);
   pthread_create(&letting, NULL, let_crowd_go, NULL);
   ta_unlock();
-  cr_assert_eq(crowd.inside, 0); /* nobody is left who could change it */
+  cr_assert_eq(crowd.inside, 0); /* no thread is left in the probe, so none can change this */
   for (int i = 0; i < CROWD; i++) pthread_join(thread[i], NULL);
   pthread_join(letting, NULL);
   pthread_attr_destroy(&attr);
 }
 
-/* A signal handler passes tracepoints anywhere in those of its thread. */
+/* A signal handler passes tracepoints while its thread is anywhere in its own. */
 
 static sem_t handled;
 
@@ -568,7 +568,7 @@ Test(points, a_call_is_told_as_text) {
   ta_probe_group_done(&group);
 }
 
-/* As locales write them: with a comma, and with one of two bytes. */
+/* As locales write numbers: with a comma, or with a separator of two bytes. */
 Test(points, a_number_has_a_point) {
   static const char *const numbers[][2] = { { "0,125", "0.125" },
                                             { "-1\xd9\xab"

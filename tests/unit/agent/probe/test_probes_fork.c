@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes of ours in a program that forks: files have each byte once, and no child waits for a thread that it does not
- * have. Each child has an alarm: one that hangs is killed, and the test fails. */
+/* The library's own probes in a program that forks: files have each byte once, and no child waits for a thread that it does not
+ * have. Each child has an alarm, so that a child that hangs is killed and the test fails. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +21,7 @@
 
 enum { CHILDREN = 30, ALONE = 1000000 };
 
-#ifdef __SANITIZE_THREAD__ /* it lets each child sleep for a second before it exits: two and a half minutes */
+#ifdef __SANITIZE_THREAD__ /* with it each child sleeps for a second before its exit */
 const char *__tsan_default_options(void) {
   return "atexit_sleep_ms=50";
 }
@@ -45,12 +45,12 @@ static void *pass_on(void *self) {
   return self;
 }
 
-/* ThreadSanitizer's runtime may leave a child locked for ever that is forked while a thread starts. */
+/* Waits until the thread runs. If a program forks while a thread starts, ThreadSanitizer's runtime may lock the child for ever. */
 static void until_it_runs(void) {
   while (atomic_load(&events) == 0) sched_yield();
 }
 
-/* A child that does so and exits as programs do, with all that exit() flushes. */
+/* Runs act() in CHILDREN children. Each then ends with exit(), which flushes all that programs have open. */
 static void in_children(void (*act)(void *self), void *self) {
   for (int i = 0; i < CHILDREN; i++) {
     pid_t child = fork();
@@ -58,7 +58,7 @@ static void in_children(void (*act)(void *self), void *self) {
     if (child == 0) {
       alarm(TT_PATIENCE_S);
       act(self);
-#ifdef __SANITIZE_ADDRESS__ /* what only other threads knew of is no leak here */
+#ifdef __SANITIZE_ADDRESS__ /* memory that only the other threads point to would count as a leak */
       fflush(NULL);
       _exit(0);
 #endif
@@ -81,7 +81,7 @@ static void close_chrome(void *self) {
 
 static void (*const in_child[])(void *self) = { pass_one, close_chrome };
 
-/* Every number below n stands in the file once, and no child's. */
+/* Expects that the file has every number below n once, and no number of a child. */
 static void expect_each_once(const char *path, int n) {
   unsigned char *seen = calloc((size_t)n, 1);
   FILE *file = fopen(path, "re");
@@ -129,7 +129,7 @@ Test(probes_fork, a_chrome_file_has_each_event_of_its_process_once) {
   rmdir(folder);
 }
 
-/* Profiles are written in one thread while another forks. */
+/* One thread writes profiles while another forks. */
 
 static void *write_on(void *profile) {
   unsigned char bytes[4096];
@@ -140,7 +140,7 @@ static void *write_on(void *profile) {
     int n;
     while ((n = gzread(file, bytes, sizeof bytes)) > 0) continue;
     cr_assert_eq(n, 0);
-    cr_assert_eq(gzclose(file), Z_OK); /* the checksum fits: no byte too many, none too few */
+    cr_assert_eq(gzclose(file), Z_OK); /* the checksum is right: no byte is missing or added */
     atomic_fetch_add(&events, 1);
   }
   return NULL;
@@ -168,7 +168,7 @@ Test(probes_fork, a_profile_is_whole_while_the_program_forks) {
   rmdir(folder);
 }
 
-/* A probe that another thread waits for, to be free again. */
+/* Another thread detaches a probe, and waits until no thread is in it. */
 
 static sem_t inside, may_leave;
 static struct ta_probe waited_for;

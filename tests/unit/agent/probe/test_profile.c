@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: every event counted once, under the stack that led to it, as tools for pprof read it. */
+/* Profiles: every event is counted once, with the stack that led to it, as tools for pprof read it. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static message *read_back(const ta_profile *profile) {
   int n = gzread(file, bytes, sizeof bytes);
   cr_assert_gt(n, 0);
   cr_assert_eq(gzdirect(file), 0);
-  cr_assert_eq(gzclose(file), Z_OK); /* its checksum is right */
+  cr_assert_eq(gzclose(file), Z_OK); /* the checksum is right */
   unlink(path);
   message *m = tracecollect__pprof__profile__unpack(NULL, (size_t)n, bytes);
   cr_assert_not_null(m);
@@ -93,7 +93,7 @@ Test(profile, events_are_counted_under_their_stacks) {
   cr_assert_eq(stacks, 2);
   cr_assert_eq(count_of(m, "profiled.cold", &stacks), 7);
   cr_assert_eq(stacks, 1);
-  for (size_t i = 0; i < m->n_location; i++) /* every address lies in a file that is named */
+  for (size_t i = 0; i < m->n_location; i++) /* every address belongs to a file that has a name */
     cr_assert(m->location[i]->address == 0 || m->location[i]->mapping_id != 0);
   tracecollect__pprof__profile__free_unpacked(m, NULL);
   ta_profile_close(profile);
@@ -101,7 +101,7 @@ Test(profile, events_are_counted_under_their_stacks) {
 
 static void pack(void) {}
 
-/* The names of a plugin that is unloaded before the profile is written. */
+/* The names belong to a plugin that is unloaded before the profile is written. */
 Test(profile, names_are_lent_for_the_call) {
   static char module[] = "plugin",
               name[] = "an_event_of_a_name_that_is_longer_than_what_is_kept_of_it_in_a_profile";

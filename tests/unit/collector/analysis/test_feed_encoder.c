@@ -32,7 +32,7 @@ struct bench {
 };
 static struct bench b;
 
-/* The rules that are built in and have fired: how many, and the last one. */
+/* Built-in rules that have fired: how many, and the last one. */
 static struct {
   unsigned n;
   uint64_t gen;
@@ -132,7 +132,7 @@ static const Tracecollect__V1__GenerationNote *hear_generation(size_t n) {
   return hear("generation", n)->generations[0];
 }
 
-/* They may have been joined. */
+/* Messages may have been joined into bundles. */
 static const Tracecollect__V1__Alert *hear_alert(size_t n) {
   size_t bundle = 0;
 
@@ -395,7 +395,7 @@ static void publish_stw(enum to_window window, uint64_t mono_ns) {
   tb_buf_fini(&buf);
 }
 
-/* The n-th report, from 0; they may have been joined. */
+/* Returns the n-th report, from 0. Messages may have been joined into bundles. */
 static const Tracecollect__V1__StreamReport *hear_report(const char *kind, size_t n) {
   size_t bundle = 0;
 
@@ -416,7 +416,7 @@ Test(feed_source, a_report_that_says_the_same_comes_every_10_s) {
   sync_event(1000);
   publish_stw(TO_WINDOW_ALL, 1 * s);
   FEED(.time = 7000, .m = 1, .p = 0, .g = 7, .type = TW_EV_SYNC, .args = { 1 });
-  publish_stw(TO_WINDOW_ALL, 2 * s); /* its stretch alone is another */
+  publish_stw(TO_WINDOW_ALL, 2 * s); /* only its stretch differs */
   publish_stw(TO_WINDOW_10S, 2 * s); /* another window */
   publish_stw(TO_WINDOW_ALL, 11 * s - 1);
   stop(8000, 12000);
@@ -580,7 +580,7 @@ Test(feed_source, a_call_that_goes_on_is_one_alert_not_two) {
   end();
 }
 
-/* Our own agent's call, and it is as long as one that is an alert. */
+/* A call of the agent itself, as long as one that is an alert. */
 Test(feed_source, a_call_that_waits_for_work_is_no_alert) {
   static const char *const sets[] = { "alert.syscall_blocked=5ms", "alert.every=0", NULL };
 
@@ -614,7 +614,7 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
   end();
 }
 
-/* The stream's time is what its program says. */
+/* The program controls the stream's clock, and may set it to any time. */
 Test(feed_source, a_clock_that_jumps_makes_alerts_and_no_firings) {
   static const char *const sets[] = { "alert.stw=1ms", "alert.syscall_blocked=5ms",
                                       "alert.every=1h", NULL };
@@ -665,13 +665,13 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_fire_and_nothing_i
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
   cr_assert_eq(passed.n, 1);
-  /* The feed counts what it has sent a moment after it was heard. */
+  /* A subscriber may receive a message a moment before the feed counts it. */
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total) >= 1);
   cr_assert_eq(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total), 1);
   end();
 }
 
-/* A window that is told every 9.5 s keeps its news meanwhile: the stream is looked at again in a second, not at once. */
+/* A window that is published every 9.5 s keeps its changes meanwhile. The stream is checked again in a second, not at once. */
 Test(feed_source, a_stream_is_told_once_a_tick) {
   struct tc_scheduler u = { .waiting = 0 };
   uint64_t now = uv_hrtime();
@@ -688,7 +688,7 @@ Test(feed_source, a_stream_is_told_once_a_tick) {
   cr_assert_eq(tc__scheduler_tell_late(&u, now), &s);
   cr_assert_neq(s.due.kinds[TO_WINDOW_10S], 0);
   cr_assert_neq(s.feed_pending >> TO_WINDOW_5MIN & 1, 0);
-  s.due = s.due_on_feed = (struct tc_report_set){ 0 }; /* they were made */
+  s.due = s.due_on_feed = (struct tc_report_set){ 0 }; /* as if the reports were made */
   cr_assert_null(tc__scheduler_tell_late(&u, now));
   cr_assert_eq(s.due.kinds[TO_WINDOW_1MIN], 0);
   end();

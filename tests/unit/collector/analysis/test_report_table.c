@@ -81,7 +81,7 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   tc_reports_close(reports, ended);
   r = report_of(live, "stw", "all", big);
   cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
-  r = report_of(late, "stw", "all", big); /* the ended one makes room */
+  r = report_of(late, "stw", "all", big); /* the ended stream makes room */
   cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
   r = report_of(late, "syscall", "all", big); /* nothing more to drop */
   cr_assert_eq(tc_reports_publish(reports, &r), TB_BUDGET);
@@ -96,7 +96,7 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   tc_reports_free(reports);
 }
 
-/* An agent may come back after its stream was called ended, with the table full. */
+/* An agent may come back when its stream is already marked as ended and the table is full. */
 Test(reports, a_stream_that_comes_back_does_not_give_way_to_itself) {
   static const unsigned char id[16] = { 1 };
   struct tc_reports *reports;
@@ -154,7 +154,7 @@ static tb_rc count(void *self, const struct tc_report *report) {
   return TB_OK;
 }
 
-/* A loop that makes what it is asked for. */
+/* A loop that makes the reports that readers ask for. */
 struct loop {
   struct tc_reports *reports;
   struct tc_report_maker *maker;
@@ -222,7 +222,7 @@ static void expect_of(struct loop *loop, const struct tc_report_select *select, 
   cr_assert_str_eq(seen.text, text);
 }
 
-/* The reader has waited for all; but where the machine stood still, the loop makes it after the reader has gone. */
+/* The reader waits for all reports. But on a busy machine its wait may end first, and the loop makes them after that. */
 static void expect_made(struct loop *loop, const struct tc_report_select *select, unsigned made,
                         const char *text) {
   uint64_t began = tc_mono_ns();
@@ -272,7 +272,7 @@ Test(reports, a_reader_waits_for_all_that_it_selects) {
   cr_assert_eq(loop.made, whole);
 }
 
-/* As a loop that is closed, a stream that ended, a report that cannot be made. */
+/* Answers as for a report that cannot be made, then as for a stream that ended, then as a loop that is closed. */
 static void *answer_otherwise(void *self) {
   struct loop *loop = self;
   struct tc_report_set set;
@@ -316,7 +316,7 @@ static uint64_t wait_for_nothing_ns(void) {
 }
 
 Test(reports, no_reader_waits_for_what_is_not_made) {
-  uint64_t quickest = UINT64_MAX; /* in the others the machine may have stood still */
+  uint64_t quickest = UINT64_MAX; /* a busy machine may have slowed the other tries */
 
   for (int i = 0; i < 10 && quickest >= WAIT_NS; i++) {
     uint64_t took = wait_for_nothing_ns();
@@ -359,7 +359,7 @@ static double cpu_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The list was walked for each: 1,500 streams took 18 % of the collector's time. */
+/* Once, each report walked the list: 1,500 streams took 18 % of the collector's time. */
 Test(reports, publishing_costs_the_same_with_many_streams) {
   enum { STREAMS = 20000, ROUNDS = 5 };
   struct tc_reports *reports;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real trace of Go 1.26 with several generations, handed over as the store does it, loop turned by
- * hand. */
+/* A real trace of Go 1.26 with several generations. The test hands them over as the store does, and turns the loop itself. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -194,7 +193,7 @@ static void *read_reports(void *self) {
   struct reader *reader = self;
   struct tc_report_select select = { .kind = reader->kind };
 
-  /* A busy machine may not turn the loop for as long as a reader waits for it. */
+  /* On a busy machine the loop may not turn during a reader's whole wait. */
   for (int tries = 0; tries < TT_PATIENCE_S && reader->n < TO_WINDOWS; tries++) {
     reader->n = 0;
     cr_assert_eq(tc_reports_collect(reader->b->reports, &select, count_report, &reader->n), TB_OK);
@@ -292,7 +291,7 @@ Test(understand, a_hole_before_a_generation_begins_a_new_epoch) {
   bench_end(&b);
 }
 
-/* G3: a version that nobody here knows yet; its bytes are kept. */
+/* G3: a version that the collector does not know yet; its bytes are kept. */
 Test(understand, an_unknown_header_is_unsupported) {
   struct bench b;
 
@@ -349,7 +348,7 @@ Test(understand, a_missing_file_gives_no_verdict) {
   bench_end(&b);
 }
 
-/* Under a mapping this read is a SIGBUS: the file ends before it. */
+/* If the file was mapped, this read would be a SIGBUS, because the file ends before it. */
 Test(understand, a_file_cut_while_it_is_read_is_that_generations_verdict) {
   struct bench b;
 
@@ -443,7 +442,7 @@ static size_t memory_of(struct bench *b) {
   return (size_t)b->metrics.analysis_bytes;
 }
 
-/* 64 reports were made after each generation: most of the collector's time, for no reader. */
+/* Once, 64 reports were made after each generation, which took most of the collector's time, for no reader. */
 Test(understand, a_report_that_no_reader_asks_for_is_not_made) {
   static const unsigned char id[16] = { 3 };
   struct bench b;
@@ -484,14 +483,14 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_makes_their_ver
   struct bench b;
 
   bench_begin_waiting(&b, 8);
-  /* The loop is not run: the first stream gets half of the places, the next half of the rest. */
+  /* While the loop does not run, the first stream gets half of the places, and the next stream half of the rest. */
   for (size_t i = 0; i < 12; i++) store_generation_of(&b, 3, i % b.gens, i == 0, false);
   cr_expect_eq(b.metrics.generations_waiting, 4);
   store_generation_of(&b, 4, 0, true, false);
   store_generation_of(&b, 4, 1, false, false);
   store_generation_of(&b, 4, 2, false, false);
   cr_expect_eq(b.metrics.generations_waiting, 6);
-  store_generation_of(&b, 3, 0, false, true); /* its last: the stream must be seen to end */
+  store_generation_of(&b, 3, 0, false, true); /* its last one: the stream's end must be seen */
   cr_expect_eq(b.metrics.generations_waiting, 7);
   cr_expect_eq(tc_scheduler_late(b.u), 9);
   cr_expect_eq(b.verdict_count, 0);
@@ -513,7 +512,7 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_makes_their_ver
   bench_end(&b);
 }
 
-/* Names of generations that found no room are kept for later, but not without bound. */
+/* The numbers of generations for which there was no room are kept for later, but only so many. */
 Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_time) {
   enum { LATE_MAX = 16384, WAIT = 4, BEHIND = 3 };
   struct bench b;
@@ -532,14 +531,13 @@ Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_
                        b.verdicts[i].reason);
   }
   cr_expect_eq(b.metrics.generations_left_out_total, LATE_MAX + BEHIND);
-  b.full = true; /* and where the store has no room for the verdict either, nothing comes */
+  b.full = true; /* if the store has no room for the verdict either, none comes */
   store_generation_of(&b, 3, 0, false, false);
   cr_expect_eq(b.verdict_count, BEHIND);
   bench_end(&b);
 }
 
-/* Only one stream a second was forgotten once: programs that were killed more often made the
- * collector grow. */
+/* Once, only one stream a second was forgotten, so programs that were killed more often made the collector grow. */
 Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   enum { STREAMS = 40 };
   struct bench b;
@@ -558,7 +556,7 @@ Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   bench_end(&b);
 }
 
-/* Streams that were cut off took all the memory for minutes, and later ones were not analysed. */
+/* Once, streams that were cut off held all the memory for minutes, and later streams were not analysed. */
 Test(understand, where_memory_is_short_silent_streams_make_room_and_no_more_than_that) {
   enum { STREAMS = 9 };
   struct bench b;

@@ -29,7 +29,7 @@ struct tt_ear {
 void tt_ear_open(struct tt_ear *ear, const char *const *sets);
 void tt_ear_close(struct tt_ear *ear);
 
-/* Waits for the n-th message (from 0) whose topic is so; ends the test where none comes. */
+/* Waits for the n-th message (from 0) on this topic. If none comes, the test fails. */
 const Tracecollect__V1__FeedMessage *tt_ear_wait(struct tt_ear *ear, const char *topic, size_t n);
 /* Returns the number of messages heard so far on the topic. */
 size_t tt_ear_count(const struct tt_ear *ear, const char *topic);

@@ -85,7 +85,8 @@ Test(feed, a_drop_for_want_of_room_is_a_gap_in_the_count) {
   uint32_t sent;
   uint64_t began;
 
-  /* Bundles of one stream each wait for a second, so the backlog fills up: where the machine stood still for so long, again. */
+  /* Bundles of a single stream wait for a second, so the backlog fills up. If the machine was slower than that, the test tries
+   * again. */
   for (int tries = 0;; tries++) {
     tt_ear_open(&ear, small);
     origin = shop;
@@ -136,7 +137,7 @@ Test(feed, a_reader_that_does_not_come_loses_messages_and_sees_how_many) {
 
   tt_ear_open(&ear, NULL);
   for (uint64_t i = 1; i <= MESSAGES; i++) {
-    publish_sized(ear.feed, 0, &origin, i, EACH); /* a generation each: none is joined */
+    publish_sized(ear.feed, 0, &origin, i, EACH); /* other generations: none are joined */
     while (atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) + 250 < i) usleep(100);
   }
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) >= MESSAGES);
@@ -251,7 +252,7 @@ Test(feed, a_subscriber_filters_by_the_first_bytes_of_the_topic) {
   tt_ear_close(&ear);
 }
 
-/* A subscriber that reads nothing: its kernel buffers and queue fill up, the publisher goes on. */
+/* A subscriber that reads nothing: its kernel buffers and its queue fill up, and the publisher continues. */
 Test(feed, a_stopped_subscriber_stops_nobody_and_sees_its_gap) {
   enum { MESSAGES = 5000, EACH = 8000 };
   static const char *const small[] = { "feed.message_bytes_max=16KiB", "feed.queue_bytes=1MiB",
@@ -283,7 +284,7 @@ Test(feed, a_stopped_subscriber_stops_nobody_and_sees_its_gap) {
   tt_ear_close(&ear);
 }
 
-/* The watchdog asks; nobody publishes. */
+/* The watchdog asks, and nothing is published. */
 Test(feed, its_thread_turns_though_nothing_comes) {
   static struct tt_ear ear;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Here and not in test_nng, whose sendmsg() is its own. Peers of nng's listener hang up at each stage of the greeting: nothing of ours
- * watches it, and who comes then is let in. */
+/* These tests are not in test_nng, because that replaces sendmsg(). Peers of nng's listener hang up at each stage of the
+ * greeting, which no code of the collector watches. A later peer must still be let in. */
 #include <criterion/criterion.h>
 #include <nng/nng.h>
 
@@ -53,7 +53,8 @@ static int come(void) {
   return fd;
 }
 
-/* nng loses a pipe that its socket has not taken when that is closed: once a message has come both ends have taken theirs. */
+/* nng leaks a pipe that a socket has not accepted when the socket is closed. When a message has arrived, both ends have
+ * accepted theirs. */
 static bool one_is_heard(nng_socket sub) {
   char byte = 0;
   size_t n = sizeof byte;

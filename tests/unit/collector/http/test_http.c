@@ -110,8 +110,7 @@ Test(http, pipelined_requests_are_answered_in_order) {
   static char asks[100000];
   size_t len = 0;
 
-  /* A worker answers one of them, the loop answers the others at once: the order must hold all the
-   * same. */
+  /* A worker answers one of the requests, and the loop answers the others at once. The answers must still be in order. */
   for (int i = 0; i < 200; i++)
     len += (size_t)snprintf(asks + len, sizeof asks - len,
                             "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -119,7 +118,7 @@ Test(http, pipelined_requests_are_answered_in_order) {
                             "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
                             "GET /nothing-%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
                             i);
-  strcpy(asks + len - 2, "Connection: close\r\n\r\n"); /* it stays to hear the last one */
+  strcpy(asks + len - 2, "Connection: close\r\n\r\n"); /* stays open for the last answer */
   for (size_t piece = 7; piece < 100000; piece *= 37) {
     const char *at = answer;
 
@@ -204,7 +203,7 @@ static void expect_metrics(struct tt_peer *peer) {
   } while (strstr(answer, "tracecollect_up 1") == NULL);
 }
 
-/* Neither a reader that is in, nor one that comes, nor the handshake of another address. */
+/* They shut out neither a connected reader, nor a new one, nor the handshake of another address. */
 Test(http, handshakes_that_never_end_shut_no_reader_out) {
   struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL); /* 16 places */
   struct tt_peer in, comes;

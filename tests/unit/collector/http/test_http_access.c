@@ -64,7 +64,7 @@ static int dial(enum who who) {
   }
 }
 
-/* Up to `until`, or all there is. */
+/* Reads the answer up to `until`, or to the end of the connection. */
 static void hear_over_tls(const char *name, const char *text, const char *until) {
   char address[64];
   struct tt_peer_terms terms = { .address = address, .ca_dir = tls->host.dir, .name = name };
@@ -100,7 +100,7 @@ static int status_of(enum who who, const char *text, const char *until) {
   return status;
 }
 
-/* fields: each with its CR LF. A POST has no body, and is JSON. */
+/* Each of the fields ends with CR LF. A POST has no body, and says that it is JSON. */
 static int ask(enum who who, const char *method, const char *path, const char *named,
                const char *fields) {
   char text[2000];
@@ -112,7 +112,7 @@ static int ask(enum who who, const char *method, const char *path, const char *n
 
 /* --- roles ------------------------------------------------------------------------------------- */
 
-/* As docs/HTTP.md has it, and not made from the table that it is compared with. */
+/* The rules of docs/HTTP.md, written out here and not derived from the table that they are compared with. */
 static bool may(enum who who, enum tc_act act) {
   static const char *const acts[TC_ACTS] = {
     /*                       LOOPBACK SOCKET METRICS NOBODY AGENT READER SERVER */
@@ -259,7 +259,7 @@ Test(http_access, a_path_that_is_not_there_is_404_and_names_those_that_are) {
     cr_expect_not_null(strstr(answer, named), "%s\n%s", named, answer);
   }
   cr_expect_not_null(strstr(answer, "/why/{stream}\"}\n"), "it is not cut: %s", answer);
-  /* A file of the page is there. */
+  /* The path exists, as a file of the page. */
   cr_expect_eq(ask(SOCKET, "POST", "/index.html", "localhost", ""), 405);
 }
 
@@ -306,10 +306,10 @@ Test(http_access, a_host_that_is_not_ours) {
     cr_expect_eq(ask(NOBODY, "GET", "/healthz", others[i], ""), 200, "%s", others[i]);
     cr_expect_eq(ask(LOOPBACK, "GET", "/readyz", others[i], ""), 200, "%s", others[i]);
   }
-  /* The name that listen.http has, and of a collector that has it alone. */
+  /* The name in listen.http, which only one of the two collectors has. */
   cr_expect_eq(ask(READER, "GET", "/archive", "0.0.0.0:7073", ""), 200);
   cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "0.0.0.0:7073", ""), 421);
-  /* Whoever scrapes by an address has no name for us. */
+  /* A scraper that uses an address has no name for this host. */
   cr_expect_eq(ask(METRICS, "GET", "/metrics", "10.1.2.3:9090", ""), 200);
   cr_expect_eq(ask(METRICS, "GET", "/metrics", "evil.example", ""), 421);
   cr_expect_gt(atomic_load(&plain->metrics.http_refused_total), 0);
@@ -317,7 +317,7 @@ Test(http_access, a_host_that_is_not_ours) {
                 atomic_load(&plain->metrics.http_refused_total));
 }
 
-/* '@' is the scheme of the door, '#' the other one. */
+/* Writes the fields: '@' becomes the scheme of this listener, '#' the other scheme. */
 static void write_fields(char *out, const char *fields, bool over_tls) {
   static const char *const schemes[] = { "http", "https" };
 
@@ -329,7 +329,7 @@ static void write_fields(char *out, const char *fields, bool over_tls) {
   *out = '\0';
 }
 
-/* With a body and without one. status 0: it may. */
+/* Sends the request with a body and without one, and expects this status; 0: it must be allowed. */
 static void expect_change(enum who who, const struct tp_route *route, int status,
                           const char *fields) {
   char path[200], more[300];
@@ -386,7 +386,7 @@ Test(http_access, a_page_elsewhere_changes_nothing) {
   cr_expect_eq(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
   cr_expect_eq(atomic_load(&plain->metrics.http_refused_total),
                atomic_load(&plain->metrics.http_client_errors_total));
-  /* Reading is for the page's own policy to allow: no answer lets another origin see it. */
+  /* Reading needs no check here: no answer allows another origin to see it. */
   cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "localhost", "Origin: http://evil.example\r\n"),
                200);
   cr_expect_null(strstr(answer, "Access-Control"), "%s", answer);
@@ -401,7 +401,7 @@ Test(http_access, our_own_page_and_what_is_no_browser_may) {
   cr_expect_gt(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
 }
 
-/* With a body and without one, in front of every route that takes one. */
+/* With a body and without one, for every route that takes one. */
 Test(http_access, what_a_form_can_send_is_not_read) {
   static const char *const types[] = { "text/plain",
                                        "application/x-www-form-urlencoded",
@@ -427,7 +427,7 @@ Test(http_access, what_a_form_can_send_is_not_read) {
 
 /* --- what one owner has -------------------------------------------------------------------------- */
 
-/* By the socket of the server that speaks TLS, too; the path that Location says. */
+/* Begins a job or a lease over the socket of the server that also speaks TLS. Returns the path from the Location field. */
 static const char *begin_by_socket(const char *path) {
   static char location[100];
   char text[300];
@@ -464,7 +464,7 @@ Test(http_access, a_job_and_a_lease_are_their_owners) {
 
 /* --- what is cut ------------------------------------------------------------------------------- */
 
-/* A question that ends anywhere is none: each route that changes something, by each byte of it. */
+/* A request that is cut anywhere changes nothing. Tries every route that changes something, cut at each byte. */
 Test(http_access, a_change_cut_at_every_byte_is_none) {
   static const struct {
     enum tp_route_id route;
@@ -496,7 +496,7 @@ Test(http_access, a_change_cut_at_every_byte_is_none) {
 
       tt_http_say(fd, text, (size_t)cut);
       shutdown(fd, SHUT_WR);
-      tt_http_hear(fd, answer, NULL); /* it ends, and not for the time-out */
+      tt_http_hear(fd, answer, NULL); /* the server ends it, before the time-out */
       cr_expect_str_eq(answer, "", "%.*s", cut, text);
       close(fd);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API over a real store: what it answers is what the catalog and the files say. */
+/* The API over a real store: its answers are what the catalog and the files say. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -68,7 +68,7 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   EXPECT("/api/v1/segments?instance=other", "", "{\"segments\":[],\"more\":false");
   EXPECT("/api/v1/segments?arrived_since=-1h&arrived_until=now", "", "\"first_gen\":1,");
   EXPECT("/api/v1/segments?arrived_until=-1h", "", "{\"segments\":[]");
-  EXPECT("/api/v1/segments?until=-1h", "", "\"first_gen\":1,"); /* their ends say so */
+  EXPECT("/api/v1/segments?until=-1h", "", "\"first_gen\":1,"); /* selected by their ends */
   EXPECT("/api/v1/segments?since=-1h", "", "{\"segments\":[]");
   EXPECT("/api/v1/segments?arrived_since=yesterday", "", "HTTP/1.1 400");
   EXPECT("/api/v1/segments?since=yesterday", "", "HTTP/1.1 400");
@@ -77,7 +77,7 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   EXPECT("/api/v1/segments?limit=10001", "", "HTTP/1.1 400");
 }
 
-/* Generations of the list in the last answer, "1 3 ". */
+/* Returns the generations of the list in the last answer, as "1 3 ". */
 static const char *listed(void) {
   static char gens[80];
 
@@ -116,7 +116,7 @@ Test(http_api, a_list_is_narrowed_by_each_of_its_parameters) {
   EXPECT("/api/v1/segments?limit=1&after=1", "", "\"streams\":[]");
 }
 
-/* The same question, both forms; the message itself is test_http_jobs' and tracectl's to read. */
+/* The same request, answered in both forms. test_http_jobs and tracectl's tests read the message itself. */
 Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
   three_generations();
   for (const char *const *p =
@@ -124,7 +124,7 @@ Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
                                   "/api/v1/history/all", NULL };
        *p != NULL; p++) {
     if (strstr(get(*p, ""), "HTTP/1.1 200") == NULL)
-      continue; /* it keeps no reports, has no rules */
+      continue; /* this host keeps no reports and has no rules */
     cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
     EXPECT(*p, "Accept: text/html, application/protobuf;q=0.9\r\n",
            "Content-Type: application/protobuf; proto=tracecollect.v1.");
@@ -188,7 +188,7 @@ Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
   free(file);
 }
 
-/* The segment's file leaves the page cache, where the system lets it. */
+/* Removes the segment's file from the page cache, if the system allows this. */
 static void evict(const char *path) {
   char whole[400];
 
@@ -228,7 +228,7 @@ static void expect_digest(const char *kind, const char *head, const unsigned cha
   cr_assert_not_null(strstr(answer, field), "%s is not in %.600s", field, answer);
 }
 
-/* 256 KiB and more leave in turns; a request behind waits for them. */
+/* 256 KiB and more are sent in several turns of the loop, and the next request waits for them. */
 Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
   static const char behind[] =
       "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

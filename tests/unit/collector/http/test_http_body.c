@@ -153,7 +153,7 @@ Test(http_body, the_next_request_follows_the_body) {
                   i == 49 ? "Connection: close\r\n" : "");
   }
   for (size_t piece = 7; piece < 100000; piece *= 37) {
-    int fd = tt_http_dial_path(server); /* one who ends after the first answer has left */
+    int fd = tt_http_dial_path(server); /* a client that ends after the first answer */
 
     tt_http_say_in_pieces(fd, text, piece);
     tt_http_hear(fd, answer, NULL);
@@ -178,7 +178,7 @@ Test(http_body, one_who_waits_for_100_continue_hears_it) {
   EXPECT(answer, "HTTP/1.1 201");
   close(fd);
 
-  /* A client without the right is refused instead. */
+  /* A client without the right gets a refusal instead of 100 Continue. */
   fd = tt_http_dial(server);
   tt_http_say(fd, head, sizeof head - 1);
   tt_http_hear(fd, answer, NULL);
@@ -191,7 +191,7 @@ Test(http_body, one_that_is_too_large_is_refused_before_it_is_read) {
   EXPECT(answer, "larger than http.body_bytes_max");
   EXPECT(answer, "Connection: close");
   EXPECT(say(HEAD(JSON) "Content-Length: 18446744073709551604\r\n\r\n", 1000), "HTTP/1.1 413");
-  /* As large as may be: it is read, and then it is no JSON. */
+  /* A body of the largest allowed size is read, and is then refused as it is not JSON. */
   int at = sprintf(text, HEAD(JSON "Connection: close\r\nContent-Length: 65536\r\n\r\n"));
   memset(text + at, '[', 65536);
   text[at + 65536] = '\0';
@@ -200,7 +200,7 @@ Test(http_body, one_that_is_too_large_is_refused_before_it_is_read) {
   cr_expect_eq(atomic_load(&server->metrics.http_client_errors_total), 3);
 }
 
-/* In one head, and as many heads: a clear answer, although the peer is still sending. */
+/* A megabyte in one head, or in many heads: the server gives a clear answer although the peer still sends. */
 Test(http_body, a_megabyte_of_heads_is_refused) {
   static const char *const begins[] = {
     "GET / HTTP/1.1\r\nHost: localhost\r\n",

@@ -44,7 +44,7 @@ static struct tt_writer write_generations(uint64_t n) {
   return w;
 }
 
-/* The path of the job, as Location says it. */
+/* Begins a job, and returns its path from the Location field. */
 static const char *begin_job(const char *text) {
   static char path[80];
 
@@ -138,7 +138,7 @@ Test(http_jobs, one_that_fails_says_why) {
   EXPECT("\"error\":\"archive");
 }
 
-/* Each is of the archive as it is when its own turn comes, so a second one is not the first one's answer; nor its end. */
+/* Each job checks the archive as it is when the job's own turn comes. So a second job is a separate one, with its own end. */
 Test(http_jobs, a_second_one_waits_for_its_turn) {
   char first[80], second[80];
 
@@ -165,7 +165,7 @@ Test(http_jobs, one_owner_has_so_many_and_all_together_have) {
   begin_job("{}");
   cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
   EXPECT("http.owner_jobs_max is reached");
-  /* Another one finds room. */
+  /* Another owner may still begin a job. */
   snprintf(address, sizeof address, "127.0.0.1:%u", server->port);
   terms.address = address;
   cr_assert(tt_peer_open(&other, &terms), "%s", other.why);
@@ -174,7 +174,7 @@ Test(http_jobs, one_owner_has_so_many_and_all_together_have) {
   cr_assert_eq(strncmp(said, "HTTP/1.1 202", 12), 0, "%.*s", (int)n, said);
   tt_peer_close(&other);
   cr_assert_eq(end_job(first), 204);
-  /* A called off one goes when its worker has seen it. */
+  /* A cancelled job is gone as soon as its worker notices. */
   int status = 0;
   TT_WAIT_UNTIL(status == 202 ||
                 (status = tt_ask(&reader, "POST /api/v1/verify", "", "{}")) == 202);
@@ -192,7 +192,7 @@ Test(http_jobs, an_end_that_was_told_makes_room) {
   }
   cr_assert_eq(get(last, "", ""), 200);
   cr_assert_eq(get(first, "", ""), 404);
-  begin_job("{}"); /* nobody has seen its end, whether or not there is one */
+  begin_job("{}"); /* no reader has seen its end, even if it has ended */
   begin_job("{}");
   cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
 }

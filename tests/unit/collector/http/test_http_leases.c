@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases over HTTP: the test is the loops that have the events, and the readers. */
+/* Leases over HTTP: the test acts as the loops that have the events, and as the readers. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -254,7 +254,7 @@ Test(http_leases, one_owner_has_so_many) {
   EXPECT(one, "lease.owner_max is reached");
 }
 
-/* A head or a body that ends anywhere opens nothing, and delays nobody. */
+/* A head or a body that is cut anywhere opens no lease, and delays no other client. */
 Test(http_leases, a_question_cut_at_every_byte_is_none) {
   static const char text[] = "POST /api/v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                              "application/json\r\nContent-Length: 17\r\n\r\n{\"filter\":{    }}";
@@ -296,7 +296,7 @@ Test(http_leases, a_reader_that_left_loses_nothing) {
 }
 
 Test(http_leases, one_that_nobody_heard_of_ends) {
-  tt_say(one, "POST /api/v1/leases", "", "{}"); /* no loop says that it knows */
+  tt_say(one, "POST /api/v1/leases", "", "{}"); /* no loop confirms the lease */
   TT_WAIT_UNTIL(WAITS() == 1);
   shutdown(one->fd, SHUT_RDWR);
   TT_WAIT_UNTIL(WAITS() == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each parameter of each path with values that are none: what is wrong is the asker's, and is named. */
+/* Each parameter of each path with invalid values: the answer is a client's error and names the parameter. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int status_of(const char *path) {
 }
 
 static const struct path {
-  const char *path, *whole; /* whole: what is well asked */
+  const char *path, *whole; /* whole: a valid query */
   const char *params[12];
 } paths[] = {
   { "/api/v1/segments",

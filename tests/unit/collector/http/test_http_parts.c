@@ -14,7 +14,7 @@
 
 static struct tc_http_head head;
 
-/* Each byte in a buffer of its own, so that a sanitizer sees a read past it. */
+/* Feeds each byte in its own buffer, so that a sanitizer sees a read past its end. */
 static tb_rc feed_pieces(const char *text, size_t n, size_t cut, size_t *out_used) {
   tb_rc rc = TB_OK;
 
@@ -273,7 +273,7 @@ Test(http_parts, a_reader_that_was_away_goes_on_where_it_was) {
   struct tc_live_reader *b = join("abc-1", "overview,alert");
   expect_event(b, "id: abc-2\nevent: overview\ndata: 2\n");
   expect_event(b, "data: 3\n");
-  struct tc_live_reader *c = join("999-1", "alert"); /* of the run before */
+  struct tc_live_reader *c = join("999-1", "alert"); /* of an earlier run */
   expect_event(c, "event: gap\ndata: {\"lost\":null");
   expect_nothing(c);
   struct tc_live_reader *d = join("nonsense", "alert");
@@ -313,7 +313,7 @@ static double cpu_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The ring was walked for each reader at each event: 64 readers took 0.4 s for one of 200 a second. */
+/* Once, each event walked the ring for each reader: with 64 readers an event took 0.4 s, and 200 may come in a second. */
 Test(http_parts, a_full_ring_costs_its_readers_nothing) {
   struct tc_live_reader *readers[64];
   char data[200];

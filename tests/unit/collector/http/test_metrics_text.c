@@ -17,7 +17,7 @@ static char *scrape(struct tc_metrics *const *loops, size_t n, struct tc_reports
                                   .commit_ns_total = 1500000000,
                                   .log_waits = TC_SHORT_INODES };
 
-  tb_buf_fini(&out); /* of the scrape before */
+  tb_buf_fini(&out); /* of the earlier scrape */
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_buf_init(&out, &mem);
   cr_assert_eq(tc_metrics_text(&out, loops, n, &store, reports), TB_OK);
@@ -49,7 +49,7 @@ Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
   expect_line(text, "tracecollect_store_waits{part=\"archive\",reason=\"inodes\"} 0");
 }
 
-/* Every row of config/metrics.def is there once, with its sentence, and is named as Prometheus asks. */
+/* Every row of config/metrics.def is shown once, with its sentence, and has a name that fits Prometheus's rules. */
 Test(metrics, every_row_of_the_table_is_shown) {
   struct tc_metrics a = { .connections = 0 };
   struct tc_metrics *loops[] = { &a };

@@ -20,7 +20,7 @@ static size_t resident_bytes(void) {
   return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As pictures leave the heap: all is given back but for something that came last. */
+/* The heap is as after a timeline has been drawn: all blocks are freed except the last one. */
 Test(timeline, what_it_gives_back_is_the_systems_again) {
   static char *block[BLOCKS];
   struct tc_timeline *t = tc_timeline_new(1 << 20);

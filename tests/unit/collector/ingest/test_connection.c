@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real TLS clients against a real loop; only the store behind it is a test's. */
+/* Real TLS clients against a real loop. Only the store behind the loop is a stand-in. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void on_message(void *self, enum tc_loop_sender from, void *msg) {
   (void)from;
   if ((uintptr_t)msg == DRAIN) tc_connections_drain(s->connections, "shutdown");
   if ((uintptr_t)msg == FAIL) tc_connections_reply(s->connections, &failed);
-  if ((uintptr_t)msg == AGE) s->config.agents_age_max = 0; /* all that are there are too old */
+  if ((uintptr_t)msg == AGE) s->config.agents_age_max = 0; /* all present connections are too old */
   if ((uintptr_t)msg == STAND_STILL) usleep(1000 * STILL_MS);
 }
 
@@ -183,7 +183,7 @@ static uint64_t acked(struct tt_peer *peer, uint64_t until) {
   return seq;
 }
 
-/* Acks without a reason may come before. */
+/* Waits for an ack with this reason. Acks without a reason may come first. */
 static void expect_hold(struct tt_peer *peer, Tracecollect__V1__Hold want) {
   Tracecollect__V1__Hold hold = TRACECOLLECT__V1__HOLD__HOLD_NONE;
   struct tp_frame frame;
@@ -245,7 +245,7 @@ Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
   server_stop(s);
 }
 
-/* Sends a bad agent's doings while another streams; the other must not notice. */
+/* Runs a misbehaving agent while another agent streams, which must not notice. */
 static void beside_a_good_one(void (*misbehave)(struct server *s)) {
   struct server *s = server_start(NULL);
   struct tt_peer good;
@@ -286,7 +286,7 @@ static void another_authority(struct server *s) {
   cr_assert_not_null(mkdtemp(dir));
   tt_certs_make(dir);
   terms.certs_dir = dir;
-  expect_no_tls(&terms, "decrypt error"); /* it has our authority's name but not its key */
+  expect_no_tls(&terms, "decrypt error"); /* the issuer has our authority's name but not its key */
   snprintf(command, sizeof command, "rm -r %s", dir);
   cr_assert_eq(system(command), 0);
 }
@@ -500,7 +500,7 @@ Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
   server_stop(s);
 }
 
-/* The server has read nothing meanwhile: all its agents would have to reconnect at once. */
+/* A server that stood still has read nothing meanwhile. If it called its agents silent, all would have to reconnect at once. */
 Test(connection, a_server_that_stood_still_calls_nobody_silent) {
   struct server *s = server_start(hurry);
   struct tt_peer peer;
@@ -553,7 +553,7 @@ static void on_ticks(struct server *s, unsigned ticks) {
   TT_WAIT_UNTIL(atomic_load(&s->host.loop.beats) >= upto);
 }
 
-/* Each millisecond of waiting was counted: half a million holds a second with 1,500 connections. */
+/* Once, each millisecond of waiting was counted: half a million holds a second with 1,500 connections. */
 Test(connection, a_hold_is_counted_once_however_long_it_lasts) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
@@ -591,7 +591,7 @@ Test(connection, an_agent_learns_why_nothing_is_acked) {
   server_stop(s);
 }
 
-/* As where a disk takes a call and does not return from it: nothing is known to be wrong. */
+/* As when a call to the disk does not return: the store does not know of any fault. */
 Test(connection, a_store_that_is_silent_for_long_is_a_reason) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
@@ -609,7 +609,7 @@ static void room_for_one_record(struct tc_config *config) {
   config->agents_records_max = 40000;
 }
 
-/* The records that hold the memory are of another loop, of which this one hears nothing. */
+/* The records that hold the memory belong to another loop, which does not tell this one when it frees them. */
 Test(connection, memory_that_is_freed_elsewhere_wakes_who_waits_for_it) {
   struct server *s = server_start(room_for_one_record);
   struct tt_peer peers[3];
@@ -659,7 +659,7 @@ Test(connection, credit_is_given_back_and_going_past_it_is_refused) {
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch));
     cr_assert_eq(acked(&peer, seq), seq);
   }
-  s->store.silent = true; /* nothing comes back any more */
+  s->store.silent = true; /* the store answers no more */
   for (uint64_t seq = 41; seq <= 46; seq++)
     if (!tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch)) break;
   expect_refusal(&peer, "exceeds the credit");
@@ -775,7 +775,7 @@ Test(connection, a_frame_that_trickles_is_refused) {
 
   join(s, &peer, 1);
   begin_a_frame(&peer);
-  /* A byte now and then: never silent, and never done. */
+  /* A byte now and then: the peer is never silent, but never finishes. */
   for (int i = 0; atomic_load(&s->metrics.peers_refused_total) == 0 && i < 5000; i++) {
     cr_assert(tt_peer_send(&peer, "x", 1), "%s", peer.why);
     let_it_tick(s);
@@ -800,7 +800,7 @@ Test(connection, frames_that_come_fast_one_after_the_other_are_not_one_slow_fram
 
   join(s, &peer, 1);
   uint64_t end_ns = uv_hrtime() + 1000000000;
-  /* The server always finds one begun: each is sent in two halves. */
+  /* Each frame is sent in two halves, so that the server always finds a frame that has begun. */
   do {
     unsigned char bytes[TP_HEADER_BYTES + 100] = { 0 };
     struct tp_frame frame = { .kind = TP_BATCH,

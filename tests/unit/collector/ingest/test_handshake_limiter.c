@@ -35,7 +35,7 @@ Test(limiter, a_source_may_fail_in_a_burst_and_then_at_a_rate) {
   for (int ms = 0; ms < 10000; ms++) in += fail_once(limiter, 1, now += 1000000);
   cr_expect(in >= 199 && in <= 201, "%u in ten seconds", in);
   in = 0;
-  now += 100 * second_ns; /* all is forgiven, and no more than all */
+  now += 100 * second_ns; /* all failures are forgiven, and no more than that */
   for (int i = 0; i < 200; i++) in += fail_once(limiter, 1, now);
   cr_expect_eq(in, 50);
   tc_handshake_limiter_free(limiter);
@@ -59,7 +59,7 @@ Test(limiter, a_herd_waits_its_turn_while_its_handshakes_get_on) {
   cr_assert_eq(tc_handshake_limiter_new(7, &limiter), TB_OK);
   for (int i = 0; i < 3; i++)
     cr_assert_eq(tc_handshake_limiter_enter(limiter, 1, &limits, now), TC_HANDSHAKE_LIMITER_OPEN);
-  for (int i = 0; i < 1000; i++) { /* one ends each half second */
+  for (int i = 0; i < 1000; i++) { /* one handshake ends each half second */
     cr_assert_eq(tc_handshake_limiter_enter(limiter, 1, &limits, now += second_ns / 2),
                  TC_HANDSHAKE_LIMITER_LATER, "%d", i);
     tc_handshake_limiter_leave(limiter, 1, false, now);

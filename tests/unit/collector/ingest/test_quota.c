@@ -75,7 +75,7 @@ Test(quota, coming_back_does_not_reset_a_rate) {
 
   cr_assert_eq(tc_quotas_new(&quotas), TB_OK);
   cr_assert_eq(tc_quotas_enter(quotas, "a", 1, &first), TB_OK);
-  /* An hour later the stream is idle: no machine is so slow. */
+  /* At a time one hour later the stream counts as idle. No machine runs this test so slowly. */
   uint64_t later = tc_mono_ns() + UINT64_C(3600000000000);
   while (tc_rate_limit_take(&first->pace, 1, later)) {
   }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop's tap between a real trace and the leases' thread. The test's thread is the loop, the reader
- * and the workers. */
+/* A loop's tap between a real trace and the leases' thread. The test's thread acts as the loop, the reader and the workers. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -67,7 +66,7 @@ static void take_answer(struct tc_lease_ask *ask, const struct tc_lease_answer *
   pthread_mutex_unlock(&lock);
 }
 
-/* Gives the tap what was ordered until the reader has its answer. */
+/* Passes ordered events to the tap until the reader has its answer. */
 static void ask(struct reader *r, enum tc_lease_ask_kind kind) {
   r->answered = false;
   r->ask.kind = kind;
@@ -100,7 +99,7 @@ static void open_lease(struct reader *r, const char *service, const char *kind) 
   cr_assert_eq(r->rc, TB_OK);
 }
 
-/* Until n events have come or are known to be lost. */
+/* Reads until n events have arrived or are known to be lost. */
 static void read_until(struct reader *r, uint64_t n) {
   while (r->events + r->lost < n) {
     r->ask = (struct tc_lease_ask){
@@ -309,12 +308,12 @@ Test(tap, what_finds_no_room_on_the_way_is_lost_and_told) {
   pthread_mutex_lock(&lock);
   while (!thread_is_held) pthread_cond_wait(&changed, &lock);
   pthread_mutex_unlock(&lock);
-  for (int i = 0; i < 60; i++) { /* twice what may be on the way */
+  for (int i = 0; i < 60; i++) { /* twice as many as may be on their way */
     order(0);
     all += run.events;
   }
   let_thread_go();
-  do { /* as the loop does; what is lost last is told when there is room */
+  do { /* as the loop does; the last loss is reported when there is room */
     tc_event_tap_tick(tap);
     r.ask = (struct tc_lease_ask){ .lease = r.lease, .after = r.last, .bytes_max = 1 << 20 };
     ask(&r, TC_LEASE_NEXT);

@@ -64,7 +64,7 @@ Test(lease_window, what_falls_out_is_told_where_it_is_missing) {
   struct tc_lease_window w;
 
   tc_lease_window_init(&w, 300);
-  for (int i = 0; i < 5; i++) add(&w, 100, 10, 0); /* 1 and 2 are gone */
+  for (int i = 0; i < 5; i++) add(&w, 100, 10, 0); /* bundles 1 and 2 are gone */
   cr_assert_leq(w.bytes, 300);
   cr_assert_eq(w.lost, 20);
   struct got got = next(&w, 0, 1000);
@@ -86,7 +86,7 @@ Test(lease_window, what_the_loop_dropped_counts_as_lost_where_it_was_dropped) {
   tc_lease_window_init(&w, 1000);
   add(&w, 100, 10, 0);
   add(&w, 100, 10, 4);
-  add(&w, 0, 0, 3); /* only tells */
+  add(&w, 0, 0, 3); /* reports a loss only */
   struct got got = next(&w, 0, 1000);
   const struct tc_bundle *second = got.first->next, *third = second->next;
   cr_assert_eq(got.n, 3);

@@ -21,9 +21,9 @@ struct acceptor {
   uv_prepare_t turn;
   uv_timer_t timer;
   struct tc_listener *listener;
-  struct rlimit limit; /* as it was */
+  struct rlimit limit; /* the earlier limit */
   unsigned turns, accepted_count;
-  bool gives_way; /* the oldest one, for a new one */
+  bool gives_way; /* the oldest connection, for a new one */
   unsigned gave_way;
   int accepted[PEERS], peers[PEERS];
 };
@@ -108,7 +108,8 @@ static unsigned closed_by_us(struct acceptor *d) {
   return n;
 }
 
-/* A machine that stood still turns a loop whose timer is due before it looks at its sockets. Answers how often it ran. */
+/* If the machine stood still, the loop runs a due timer before it checks its sockets. So this function runs the loop
+ * repeatedly, and returns how often. */
 static unsigned run_until_closed(struct acceptor *d, unsigned n) {
   unsigned runs = 0;
 
@@ -306,7 +307,7 @@ Test(listener, a_socket_that_nobody_listens_at_is_replaced) {
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   cr_assert_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
   cr_assert_eq(listen(fd, 1), 0);
-  close(fd); /* its name stays, as after a kill -9 */
+  close(fd); /* the socket's name stays, as after a kill -9 */
   cr_assert_eq(open_at(&n, n.path), TB_OK, "%s", n.diag.text);
   fd = dial_path(n.path);
   cr_expect_geq(fd, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transport by itself: a loop turned by hand, clear bytes over a socket pair where TLS would only
- * hide what is shown, and contexts built from good and bad files. */
+/* The transport alone: the test turns the loop itself. It sends clear bytes over a socket pair where TLS would only hide what a
+ * test shows, and builds contexts from good and bad files. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions of a session, with a real store behind it. */
+/* Requests of a query session, with a real store behind it. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,12 +34,12 @@ static void fini(void) {
 
 TestSuite(query, .init = init, .fini = fini);
 
-/* Settled. On a slow disk a catalog is rebuilt for longer than a session waits. */
+/* Returns a settled list. On a slow disk, rebuilding a catalog takes longer than a session waits, so it may try again. */
 static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, uint32_t limit,
                                                   char *place) {
   Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__ListReply *reply;
-  struct tb_diag why; /* of this thread */
+  struct tb_diag why; /* each thread needs its own */
   tb_rc rc = TB_BUSY;
 
   ask.limit = limit;
@@ -199,7 +199,7 @@ static tb_rc open_segment(uint64_t id) {
   return rc;
 }
 
-/* The segment's row says so only after a whole round of retention. */
+/* The segment's row shows the expiry only after a whole round of retention. */
 Test(query, a_segment_that_retention_takes_at_this_moment_has_expired) {
   int state_fd = tc_store_dirfd(host.store.store), fd;
   unsigned char *bytes;

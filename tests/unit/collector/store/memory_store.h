@@ -21,7 +21,7 @@ struct memory_store {
   } streams[MEMORY_STREAMS];
   struct tc_reply *replies[MEMORY_REPLIES];
   size_t reply_first, reply_count;
-  atomic_bool full;   /* submit answers false */
+  atomic_bool full;   /* submit returns false */
   atomic_bool silent; /* nothing is acked or released */
   atomic_ullong records, bytes, detaches, heartbeats;
 };

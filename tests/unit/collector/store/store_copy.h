@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store, and a copy of it as it is left by a crash, which a test can start. */
+/* A store, and a copy of its files as a crash leaves them. A test can start the copy. */
 #ifndef TT_UNIT_STORE_STORE_COPY_H
 #define TT_UNIT_STORE_STORE_COPY_H
 
@@ -30,7 +30,7 @@ static void remove_store(void) {
   tt_store_remove(&copy);
 }
 
-/* The store itself is of no interest any more. */
+/* Makes the copy. After that the store itself does not matter. */
 static inline void crash(void) {
   tt_crash_into(&tt, copy.dir);
   tt_calls_watch(&copy);
@@ -40,7 +40,7 @@ static inline void start_copy(void) {
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
 }
 
-/* a happened, b happened, and a first. */
+/* Expects that a happened, b happened, and a came first. */
 static inline void expect_order(const char *a, const char *b) {
   int first = tt_call(a, 0), second = tt_call(b, 0);
 

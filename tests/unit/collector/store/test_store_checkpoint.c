@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation that takes its time while others write: the log goes all the same, and nothing of the
- * generation is lost, over a restart and a kill as well. */
+/* A generation that lasts long while other streams write: the log is released nevertheless, and nothing of the generation is
+ * lost, even if the collector restarts or is killed. */
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ enum {
 static void configure(struct tc_config *config) {
   config->log_file_bytes = LOG_FILE_BYTES;
   config->log_group_bytes =
-      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+      LOG_FILE_BYTES / 4; /* larger groups would let a file grow on a slow disk */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
   config->log_held_bytes_max = HELD_BYTES;
 }
@@ -58,7 +58,7 @@ static void others_write(struct tt_writer *other, uint64_t first_gen) {
   }
 }
 
-/* Batches first..last of generation gen, as tt_generation() would write them. */
+/* Writes batches first..last of generation gen, as tt_generation() would. */
 static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned last) {
   unsigned char bytes[1000];
 
@@ -179,7 +179,7 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   others_write(&other, 1);
   batches(&w, 1, 5, 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  tt_barrier(&tt); /* it is in the file too, behind what the checkpoint tells of */
+  tt_barrier(&tt); /* the batch is also in the file, after the checkpoint's bytes */
   crash();
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   struct tt_writer again = tt_go_on(&copy, 1, SLOW, &w);
@@ -190,7 +190,7 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   tt_store_remove(&copy);
 }
 
-/* The checkpoint held its six batches; the writer goes on with generation 2. */
+/* Expects the six batches of the checkpoint's generation to be lost. The writer continues with generation 2. */
 static void expect_six_lost(struct tt_writer *w) {
   tt_end(w, 1);
   tt_generation(w, 2, 3, 1000);
@@ -286,7 +286,8 @@ static void spoil_the_day(unsigned char *payload, size_t len) {
   at[4] = '/';
 }
 
-/* Killed with a generation put down, part of it in the log no more. Answers the writer in the copy. */
+/* Kills the store while a generation has a checkpoint and a part of it is no longer in the log. Changes the checkpoints, starts
+ * the copy, and returns the writer there. */
 static struct tt_writer start_with_wrong_checkpoints(void (*change)(unsigned char *, size_t),
                                                      const char *words) {
   struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
@@ -321,17 +322,17 @@ Test(store_checkpoint, one_that_does_not_parse_is_a_gap_that_is_recorded) {
   tt_barrier(&copy);
   cr_assert_eq(tt_stream_row(&copy, SLOW).generations, 1);
   cr_assert_geq(tt_count_files(&copy, "quarantine", ".part"), 1);
-  tt_expect_proven(&copy); /* the accounting have the gap, or they would not add up */
+  tt_expect_proven(&copy); /* the accounting knows the gap, or it would not add up */
   tt_store_remove(&copy);
 }
 
-/* Streams are known by it alone: a start without it would pass over their records in silence. */
+/* Only this record makes a stream known. A start without it would silently skip the stream's records. */
 Test(store_checkpoint, a_stream_record_that_does_not_parse_is_no_start) {
   struct tt_writer first = tt_attach_as(&tt, 2, 8);
 
   tt_header(&first);
   cr_assert(
-      tt_wait_acked(&tt, first.stream, first.seq)); /* the log's snapshot lies before the other */
+      tt_wait_acked(&tt, first.stream, first.seq)); /* the log's snapshot is before the other one */
   struct tt_writer w = tt_attach_as(&tt, 1, SLOW);
   tt_header(&w);
   batches(&w, 1, 0, 4);
@@ -386,8 +387,8 @@ Test(store_checkpoint, a_generation_that_only_grows_is_given_up) {
   tt_expect_proven(&tt);
 }
 
-/* The agent gave the generation up, which is in a meta but not in the log; retention has deleted its part from
- * quarantine. */
+/* The agent gave the generation up. A meta reports this loss, but the log does not, and retention has deleted the generation's
+ * part from quarantine. */
 Test(store_checkpoint, a_loss_that_was_told_is_not_told_again_of_the_part) {
   uint64_t patience = tt.config.agents_abandon_after;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention: what expires, and what of it could not be taken away. */
+/* Retention: segments that expire, and expired segments whose files cannot be deleted. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -13,8 +13,8 @@ static void keep_one_byte(void) {
   tt.config.retention_every = 10000000;
 }
 
-/* Segments of which retention has made the metas say that they expired, and which it could not take away: traces
- * cannot be unlinked so often. */
+/* Makes segments that are half expired: their metas say that they expired, but the first `times` attempts to unlink a trace
+ * fail. */
 static void expire_half(uint64_t segments, unsigned times) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -29,7 +29,7 @@ static void expire_half(uint64_t segments, unsigned times) {
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
 }
 
-/* The catalog knows it last: no round looks again for what has expired in it. */
+/* The catalog must be changed last, because no round looks again at a segment that has expired in the catalog. */
 Test(store_expired, what_expires_is_gone_from_the_disk_before_the_catalog_says_so) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -72,7 +72,7 @@ Test(store_expired, what_could_not_be_taken_away_is_once_it_can) {
   tt_expect_proven(&tt);
 }
 
-/* More of them than are remembered one by one (TC__HALF_MAX). */
+/* More half-expired segments than the store remembers one by one (TC__HALF_MAX). */
 Test(store_expired, many_that_could_not_be_taken_away_are_once_they_can) {
   enum { SEGMENTS = 70 };
 
@@ -83,7 +83,7 @@ Test(store_expired, many_that_could_not_be_taken_away_are_once_they_can) {
   tt_expect_proven(&tt);
 }
 
-/* The start tries first, and goes on without. */
+/* The start tries to delete the segment, fails, and continues. */
 Test(store_expired, what_a_start_could_not_take_away_is_once_it_can) {
   expire_half(1, UINT32_MAX);
   crash();
@@ -97,13 +97,13 @@ Test(store_expired, what_a_start_could_not_take_away_is_once_it_can) {
   tt_expect_proven(&copy);
 }
 
-/* Somebody has deleted it by hand: retention would go on for ever by the size that was. */
+/* A person deleted the segment by hand. If retention used the earlier size, it would never stop. */
 Test(store_expired, the_size_of_the_archive_is_what_its_metas_say) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM), other = tt_attach_as(&tt, 2, OTHER);
 
   tt_header(&w);
   tt_generation(&w, 1, 30, 1000);
-  tt_barrier(&tt); /* the older one */
+  tt_barrier(&tt); /* of the older stream */
   tt_header(&other);
   for (uint64_t gen = 1; gen <= 10; gen++) tt_generation(&other, gen, 3, 1000);
   tt_barrier(&tt);
@@ -119,7 +119,8 @@ Test(store_expired, the_size_of_the_archive_is_what_its_metas_say) {
   tt_expect_proven(&tt);
 }
 
-/* The catalog's rows cannot be trusted any more: the batch in which it fails is the last one before it is rebuilt. */
+/* The catalog's rows cannot be trusted after a failure: the batch in which the catalog fails is the last one until it is
+ * rebuilt. */
 Test(store_expired, a_round_of_retention_ends_where_the_catalog_fails) {
   enum { SEGMENTS = 40, BATCH = 32 }; /* TC__EXPIRE_MAX */
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);

@@ -68,8 +68,8 @@ static void start_greedy(void) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* Streams that are forgotten, and whose segments have expired, are folded by the next pass, two hours later. The first start
- * still waits for their verdicts, which nobody gives here. */
+/* Forgotten streams whose segments have expired are folded by the next pass, two hours later. The first start still waits for
+ * verdicts, which this test does not give, so a second start follows. */
 static void start_and_fold(void) {
   start_greedy();
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
@@ -78,7 +78,8 @@ static void start_and_fold(void) {
   atomic_fetch_add(&ahead_s, 2 * 3600);
 }
 
-/* A pass that was under way when the clock went on saw the streams, and set the next one two hours behind: again, then. */
+/* A pass that ran while the clock was changed may have seen the streams, and set the next pass two hours later. Then the clock
+ * is changed again. */
 #define FOLD_UNTIL(condition)                                                                      \
   do {                                                                                             \
     for (int left_ = TT_PATIENCE_MS; !(condition) && left_ > 0; left_--) {                         \
@@ -108,7 +109,7 @@ Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
   cr_assert_eq(tt_count_files(&tt, "archive", "ledger"), 1);
 }
 
-/* ---- what is lost of a ledger */
+/* ---- records that a ledger loses */
 
 static void note_problem(void *self, const char *text) {
   char *problems = self;

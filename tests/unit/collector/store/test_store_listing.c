@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders that the disk does not list to their end, and names that it does not look for: what was not seen may be there
- * all the same. */
+/* Folders that cannot be listed to their end, and names that cannot be looked up: a file that was not seen may exist
+ * nevertheless. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,8 @@ static void expect_no_start(const char *folder) {
   }
 }
 
-/* The log's acked records, parts that are in the way of new ones, segments for the catalog that is made. */
+/* If a start did not see all, it would lose acked records of the log, parts whose names are taken, or segments for a new
+ * catalog. */
 Test(store_listing, a_start_that_does_not_see_all_there_is_is_refused_and_loses_nothing) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -65,7 +66,7 @@ Test(store_listing, a_start_that_does_not_see_all_there_is_is_refused_and_loses_
   tt_expect_proven(&tt);
 }
 
-/* By what was seen the oldest would not be known: nothing goes until all is. */
+/* If some parts were not seen, the oldest is not known. So nothing is deleted until all parts are seen. */
 static void expect_listed_again(const char *call, const char *reason) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -120,7 +121,7 @@ Test(store_listing, a_part_that_cannot_be_looked_at_costs_no_other_its_turn) {
   TT_WAIT_UNTIL(tt_call("unlink quarantine/07*.part", 0) >= 0);
 }
 
-/* The catalog is that of one generation before, and says so. */
+/* The catalog is one generation old, and its mark says so. */
 Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -144,7 +145,7 @@ Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
   tt_expect_proven(&tt);
 }
 
-/* A number that comes again: what the archive has of it stays as it is. */
+/* A generation number comes again. What the archive has under this number stays as it is. */
 Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 

@@ -66,7 +66,7 @@ tb_rc __wrap_tb_grow(void *array, size_t *room, size_t wanted, size_t item_bytes
   return __real_tb_grow(array, room, wanted, item_bytes);
 }
 
-/* The next so many allocations of this size find nothing. */
+/* Makes the next `times` allocations of this size fail. */
 static void be_short_of(size_t bytes, int times) {
   fail_bytes = bytes;
   fail_times = times;
@@ -154,7 +154,7 @@ Test(store_memory, that_the_disk_is_broken_is_told_once_there_is_memory) {
   EXPECT_SHORTAGE_OVER();
 }
 
-/* The map of connections is empty after a start, the others are not. */
+/* After a start the map of connections is empty; the other maps are not. */
 Test(store_memory, a_stream_that_cannot_be_connected_does_not_count_as_live) {
   enum { MAP_BYTES = 16 * (2 * sizeof(uint64_t) + 1) };
   struct tc_store_stats stats;
@@ -182,8 +182,7 @@ Test(store_memory, a_stream_that_cannot_be_connected_does_not_count_as_live) {
 
 /* ---- what is durable */
 
-/* The place of a record in the log is remembered without an allocation, or its file would be
- * deleted. */
+/* The store must remember a record's place in the log without an allocation. Else the record's file would be deleted. */
 Test(store_memory, a_record_that_is_acked_stays_in_the_log) {
   struct tt_writer w = begin(), other = tt_attach_as(&tt, 2, OTHER);
   char command[200];
@@ -225,7 +224,7 @@ Test(store_memory, a_loss_is_settled_when_its_meta_has_it_and_not_before) {
 
   tt_loss(&w, 2, 2, 9, 9000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  be_short_of(2 * sizeof(void *), 1); /* the meta's losses, one more than it has */
+  be_short_of(2 * sizeof(void *), 1); /* the meta's losses, with one more */
   tt_close_with(&w, 12, 12000);
   tt_barrier(&tt);
   EXPECT_SHORTAGE_OVER();
@@ -233,7 +232,7 @@ Test(store_memory, a_loss_is_settled_when_its_meta_has_it_and_not_before) {
   tt_expect_proven(&tt);
 }
 
-/* The file is there when the batch is tried again, and has no generation yet. */
+/* When the batch is tried again, its file exists already, but has no generation yet. */
 Test(store_memory, a_batch_that_begins_a_file_is_tried_again) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -258,9 +257,9 @@ Test(store_memory, what_is_being_published_does_not_expire) {
   tt_header(&w);
   batches(&w, 1, 0, 2);
   tt_barrier(&tt);
-  be_short_of(SEALER_POINTERS, TRIES); /* what is to be settled */
+  be_short_of(SEALER_POINTERS, TRIES); /* list of what is to be settled */
   tt_end(&w, 1);
-  /* A try each tenth of a second, with a round of retention behind it. */
+  /* There is a try each tenth of a second, and after each try a round of retention. */
   for (int ms = 0; fail_times > TRIES - 5 && ms < TT_PATIENCE_MS; ms++) usleep(1000);
   cr_assert_leq(fail_times, TRIES - 5, "it is tried again");
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1, "%s", tt.notes);

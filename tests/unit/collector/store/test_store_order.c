@@ -11,7 +11,7 @@
 
 TestSuite(store_order, .init = open_store, .fini = remove_store);
 
-/* Two generations that are published in the copy, whose log does not know. */
+/* Publishes two generations in the copy, whose log does not know of this. */
 static struct tt_writer publish_unsaid(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -32,7 +32,7 @@ static struct tt_writer publish_unsaid(void) {
 
 /* ---- the log */
 
-/* All is archived, so nothing holds the log; but who the streams are stands in its newest snapshot alone. */
+/* All data is archived, so nothing holds the log. But only the log's newest snapshot tells which streams there are. */
 Test(store_order, an_empty_last_file_does_not_cost_the_one_that_knows_the_streams) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -132,7 +132,8 @@ Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_sa
   tt_expect_proven(&tt);
 }
 
-/* The lost part of the generation is reported before what follows is settled, since the log deletes it then. */
+/* The lost part of the generation must be reported before the records that follow are settled, because the log then deletes the
+ * part. */
 Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -140,7 +141,7 @@ Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta)
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   tt_calls_watch(&tt);
-  tt_calls_fail("open archive/*0707", ENOSPC, UINT32_MAX); /* they wait for each other */
+  tt_calls_fail("open archive/*0707", ENOSPC, UINT32_MAX); /* both generations wait */
   tt_generation(&w, 1, 3, 1000);
   tt_generation(&w, 2, 3, 1000);
   cr_assert_not_null(tt_wait(&tt, TC_REPLY_STORED, 1), "the second is whole");
@@ -218,7 +219,7 @@ Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   tt_expect_proven(&copy);
 }
 
-/* A power cut may leave the names of the second of two only: the first is made anew, and then the second, once. */
+/* A power cut may leave only the names of the second of two segments. The first is made again, and then the second, once. */
 Test(store_order, a_segment_without_the_one_before_it_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 

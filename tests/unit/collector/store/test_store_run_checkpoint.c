@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that stays open while others write: the log goes all the same, the run is not cut for it, and nothing of it is
- * lost when the collector is killed. */
+/* A run that stays open while other streams write: the log is released nevertheless, the run is not cut for that, and nothing
+ * of the run is lost when the collector is killed. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,14 +16,14 @@
 enum {
   LOG_FILE_BYTES =
       1
-      << 20, /* 2.6 MB, in truth: there is room for two groups, and the longest record behind each */
+      << 20, /* really 2.6 MB: a file has room for two groups, and the longest record after each */
   CHECKPOINT_BYTES = 2 << 20,
   QUIET = 7,
   BUSY = 8,
   BATCHES = 3,
   BATCH_BYTES = 1000,
   HEADER_BYTES = 16,
-  FILES_OF_THE_OPEN = 3, /* of the log, at most: where what is open begins, and those behind it */
+  FILES_OF_THE_OPEN = 3, /* of the log, at most: where open data begins, and the files after it */
 };
 
 static void configure(struct tc_config *config) {
@@ -31,7 +31,7 @@ static void configure(struct tc_config *config) {
   config->segment_bytes_max = UINT64_C(1) << 30;
   config->log_file_bytes = LOG_FILE_BYTES;
   config->log_group_bytes =
-      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+      LOG_FILE_BYTES / 4; /* larger groups would let a file grow on a slow disk */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
 }
 
@@ -86,7 +86,7 @@ static void kill_and_start(void) {
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
 }
 
-/* The stream's archived traces, and the bytes of the first. */
+/* Counts the stream's archived traces, and reads the size of the first. */
 static unsigned archived(struct tt_store *t, size_t *out_bytes) {
   char command[300], path[300] = "";
   unsigned n = 0;
@@ -176,15 +176,16 @@ Test(store_run_checkpoint, a_run_of_xxh3_goes_on_by_sha256) {
   go_on_as("archive.hash=xxh3", "archive.hash=sha256", TC_HASH_SHA256);
 }
 
-/* A checkpoint suffices for all before the open generation, though the last one was made before the kill. The open
- * generation, with what the start leaves of a file, holds less of the log than it may: else the run would be cut. */
+/* One checkpoint is enough for all records before the open generation, although the last checkpoint was made before the kill.
+ * The open generation, with the part of a log file that the start leaves, holds less of the log than allowed; else the run
+ * would be cut. */
 Test(store_run_checkpoint, a_run_is_not_cut_when_the_log_is_long_at_a_start) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes, more = 0;
 
   write_both(&w, &busy, 6);
-  copy.config.log_checkpoint_bytes = UINT64_C(1) << 40; /* none is asked for */
+  copy.config.log_checkpoint_bytes = UINT64_C(1) << 40; /* the store asks for no checkpoint */
   kill_and_start();
   w = tt_go_on(&copy, 1, QUIET, &w), busy = tt_go_on(&copy, 2, BUSY, &busy);
   for (unsigned i = 0; i < 6; i++) tt_generation(&busy, ++busy.gen, 17, 60000);
@@ -240,7 +241,7 @@ Test(store_run_checkpoint, the_log_goes_and_the_run_goes_on_after_a_kill) {
   tt_expect_proven(&copy);
 }
 
-/* Each is offered again, in order, the first one as the beginning of a run. */
+/* Each generation without a verdict is offered again, in order; the first one is offered as the beginning of a run. */
 Test(store_run_checkpoint, what_has_no_verdict_is_offered_again) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   unsigned offered = 0;
@@ -261,7 +262,7 @@ Test(store_run_checkpoint, what_has_no_verdict_is_offered_again) {
   cr_assert_eq(offered, 5);
 }
 
-/* A cut behind a checkpoint: the sealed run is taken as it is, what was open is in the log. */
+/* The run is sealed after a checkpoint. The start takes the sealed run as it is, although the log still tells of it as open. */
 Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes;
@@ -281,7 +282,7 @@ Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive)
   tt_expect_proven(&copy);
 }
 
-/* Far from the last generation, so that a start does not see it. */
+/* Damages a byte far from the last generation, so that a start does not notice it. */
 static void damage_the_run(void) {
   tt_shell(
       &tt,
@@ -312,7 +313,7 @@ Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_count
   tt_expect_proven(&copy);
 }
 
-/* The records that the log still had were appended before anybody knew of the damage. */
+/* When the start finds the damage, it has already appended the records that the log still had. */
 Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   unsigned offered = 10;

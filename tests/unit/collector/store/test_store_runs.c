@@ -251,8 +251,8 @@ Test(store_runs, a_run_is_sealed_at_its_age_though_nothing_more_comes) {
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") > 0);
 }
 
-/* Go's reader ends at the broken generation: those that come later get a file of their own, without that a reader has
- * to wait for the run's age. The one that is open meanwhile goes on in the next file. */
+/* Go's reader stops at a broken generation. So later generations get a file of their own, and no reader has to wait until the
+ * run is old enough to be sealed. The generation that is open meanwhile continues in the next file. */
 Test(store_runs, a_run_ends_behind_a_broken_generation) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -294,7 +294,7 @@ Test(store_runs, verdicts_join_a_sealed_run) {
   cr_assert_eq(rows.n, 1u);
   cr_assert_not(rows.row[0].open);
   for (unsigned i = 0; i < 5; i++) tt_verdict(&w, order[i], code[order[i] - 1]);
-  tt_verdict(&w, 4, OK); /* may come again, where it was ordered twice */
+  tt_verdict(&w, 4, OK); /* may come again if it was ordered twice */
   tt_store_stop(&tt);
   char path[sizeof rows.row[0].path + 8];
   int len = (int)(strlen(rows.row[0].path) - strlen(".trace"));
@@ -313,7 +313,7 @@ Test(store_runs, verdicts_join_a_sealed_run) {
   cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "none is ordered again");
 }
 
-/* The catalog is a copy: made again in the middle, it shows what it showed. */
+/* The catalog is derived from files. If it is rebuilt while a run is open, it shows the same as before. */
 Test(store_runs, a_catalog_that_is_made_again_shows_open_runs) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -335,7 +335,7 @@ Test(store_runs, a_catalog_that_is_made_again_shows_open_runs) {
   expect_bytes(&rows.row[1], 4, 6);
 }
 
-/* A number that comes again does not take the row of the segment that has it. */
+/* A generation number that comes again does not take the row of the segment that already has it. */
 Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -376,7 +376,7 @@ Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
   tt_calls_watch(NULL);
 }
 
-/* A number that comes again while the disk keeps such bytes waits until the name is free. */
+/* A generation number that comes again while the disk still has such bytes waits until the name is free. */
 Test(store_runs, a_file_waits_for_a_rest_of_its_name) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -401,7 +401,7 @@ Test(store_runs, a_file_waits_for_a_rest_of_its_name) {
   tt_calls_watch(NULL);
 }
 
-/* A reader that waits for nothing else sees what is whole all the same. */
+/* A reader that waits for nothing else still sees the whole generations of a run. */
 Test(store_runs, a_reader_asks_for_what_the_runs_have) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -422,7 +422,7 @@ static tb_rc count_open(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* More than one slice of a pass takes: records go on meanwhile, and the barrier is answered once all are shown. */
+/* More runs than one slice of a pass handles. Records continue meanwhile, and the barrier is answered when all runs are shown. */
 Test(store_runs, a_barrier_sees_all_of_many_runs) {
   enum { RUNS = 600 };
   struct tc_select all = { .limit = 2 * RUNS };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Senders whose inbox is never empty, and the others. */
+/* Senders whose inbox is never empty must not delay other senders. */
 #include <criterion/criterion.h>
 #include <semaphore.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void configure(struct tc_config *config) {
   config->log_group_bytes = GROUP_BYTES;
 }
 
-/* On the commit thread, which takes nothing in meanwhile. */
+/* Runs on the commit thread, which takes no records meanwhile. */
 static void hold(void *self, struct tc_reply *reply) {
   (void)self;
   tc_reply_free(reply);
@@ -34,7 +34,7 @@ static void hold_commit_thread(void) {
   sem_wait(&held);
 }
 
-/* The first stream's acks that came before the second one's. */
+/* Returns how far the first stream was acked before the first ack of the second one. */
 static uint64_t acked_before(uint32_t first, uint32_t second) {
   uint64_t seq = 0;
 
@@ -50,8 +50,8 @@ static uint64_t acked_before(uint32_t first, uint32_t second) {
   return seq;
 }
 
-/* Taking began with sender 0 each time and stopped at four groups: the second sender's record was acked
- * when the first one's inbox had run empty. */
+/* Once, each turn began with sender 0 and stopped after four groups, so the second sender's record was acked only when the
+ * first one's inbox was empty. */
 Test(store_senders, a_full_inbox_does_not_keep_the_others_waiting) {
   static unsigned char batch[BATCH_BYTES];
 

@@ -85,7 +85,7 @@ static void write_segments(void) {
   tt_barrier(&tt);
 }
 
-/* The thread's clock is changed while retention has nothing to do. */
+/* Changes the thread's clock while retention has nothing to do. */
 static void begin_slowly(void) {
   struct timespec now;
 
@@ -124,7 +124,7 @@ Test(store_slices, an_end_in_the_middle_of_a_round_leaves_nothing_half_gone) {
   tt_expect_proven(&tt);
 }
 
-/* Each folder that is looked at is synced, so that a slice has one of them; what comes meanwhile is in the new catalog. */
+/* Each folder is synced when it is read, so a slice covers one folder. Segments that arrive meanwhile are in the new catalog. */
 Test(store_slices, a_catalog_is_made_again_between_other_work) {
   struct tt_writer w;
 

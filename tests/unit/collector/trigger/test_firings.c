@@ -148,7 +148,7 @@ Test(firings, one_that_fires_all_the_time_takes_none_of_anothers) {
   cr_assert_eq(seen.n, TC_FIRINGS_MAX);
   cr_assert_eq(seen.first_gen, 1);
   cr_assert_eq(seen.of_rare, 2);
-  cr_assert_eq(seen.to_do, 3); /* of its own what is to be done goes last */
+  cr_assert_eq(seen.to_do, 3); /* of a rule's own firings, those to do are dropped last */
   const struct tc_firings_ask rare = { .rule = "rare" }, newest = { .rule = "", .newest = 50 },
                               each = { .rule = "", .newest = 50, .newest_of_rule = 10 };
   cr_assert_eq(asked(&rare, 0).n, 2);

@@ -35,7 +35,7 @@ Test(pace, a_limit_of_0_is_none) {
   cr_assert_eq(taken(&c, &hour, 0, SECOND_NS, SECOND_NS / 10), 3);
 }
 
-/* The machine has started again since: its clock is younger than what was done. */
+/* The machine has restarted since, so its clock is younger than the last action. */
 Test(pace, what_was_done_before_the_clock_began_counts) {
   const struct tc_pace_limits limits = { .every_ns = 60 * SECOND_NS, .hour_max = 2 };
   struct tc_pace pace = { .has_begun = false };

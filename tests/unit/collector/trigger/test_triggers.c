@@ -75,7 +75,7 @@ static void unmake(void) {
 
 TestSuite(triggers, .init = make, .fini = unmake);
 
-/* Answers how many of its actions are left out. */
+/* Fires the rule, and returns how many of its actions are left out. */
 static unsigned fire(unsigned rule) {
   static const unsigned char stream[TC_STREAM_BYTES];
   struct tr_fired fired = { .rule = tr_rules_at(rules, rule), .words = "a leak" };
@@ -117,7 +117,7 @@ static tb_rc see_limited(void *self, const struct tc_trigger_status *status, con
   return TB_OK;
 }
 
-/* No time passes that counts: the default is 10 s between two. */
+/* Hardly any time passes: the default is 10 s between two actions. */
 Test(triggers, a_rule_that_fires_all_the_time_is_limited_and_takes_nothing_of_another) {
   uint64_t limited = 0;
 

@@ -31,7 +31,7 @@ static int fake_sync(int fd) {
   return -1;
 }
 
-/* The log's own name of it: what is done to the folder is synced by this. */
+/* Replaces the fsync() with which the log syncs its folder. */
 static bool folder_sync_fails;
 
 int fsync(int fd) {
@@ -43,7 +43,7 @@ int fsync(int fd) {
 /* A disk with unreadable sectors: reads of the first log file from here to there fail. */
 static uint64_t unreadable_from = UINT64_MAX, unreadable_end;
 
-static unsigned reads_left = UINT_MAX; /* then reads fail for want of memory */
+static unsigned reads_left = UINT_MAX; /* after these, reads fail with ENOMEM */
 
 ssize_t pread(int fd, void *to, size_t n, off_t offset) {
   uint64_t at = (uint64_t)offset;
@@ -60,7 +60,7 @@ ssize_t pread(int fd, void *to, size_t n, off_t offset) {
   return syscall(SYS_pread64, fd, to, n, offset);
 }
 
-static bool memory_is_short; /* for what is written */
+static bool memory_is_short; /* for writes */
 
 void *aligned_alloc(size_t alignment, size_t n) {
   void *block;
@@ -108,7 +108,7 @@ static uint64_t group_at[64]; /* where each group begins */
 static uint64_t record_at[64][RECORDS];
 static unsigned char payload[300];
 
-/* A group of RECORDS records, payload bytes and seq by number. */
+/* Writes a group of RECORDS records, whose payload bytes and seq follow from its number. */
 static tb_rc write_group(unsigned group) {
   cr_assert_eq(tc_wal_begin(logs, 1000 + group, &diag), TB_OK, "%s", diag.text);
   group_at[group] = tc_wal_durable_lsn(logs);
@@ -127,7 +127,7 @@ static void write_groups(unsigned n) {
   for (unsigned i = 0; i < n; i++) cr_assert_eq(write_group(i), TB_OK, "%s", diag.text);
 }
 
-/* The seqs that a scan gives, as a bit each. */
+/* Returns the seqs that a scan finds, one bit each. */
 static uint64_t scan(struct tc_wal_scan *out) {
   uint64_t seqs = 0;
 
@@ -240,7 +240,7 @@ Test(log, a_failed_sync_gives_the_file_up_and_its_group_never_counts) {
   /* The agent sends the same records again; the first copy lies whole in the poisoned file. */
   cr_assert_eq(write_group(2), TB_OK);
   cr_assert_eq(tc_wal_file_count(logs), 2);
-  cr_assert_eq(scan(&out), up_to(3 * RECORDS)); /* each once: scan() looks for doubles */
+  cr_assert_eq(scan(&out), up_to(3 * RECORDS)); /* each once: scan() fails on doubles */
   cr_assert_eq(out.corrupt, 0);
   tc_wal_scan_free(&out);
 }
@@ -415,7 +415,7 @@ Test(log, an_unknown_critical_record_stops_the_reader) {
   tc_wal_scan_free(&out);
 }
 
-/* Under a mapping each of these reads is a SIGBUS. */
+/* If the file was mapped, each of these reads would be a SIGBUS. */
 Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
   struct tc_wal_scan out;
 

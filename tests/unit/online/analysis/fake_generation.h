@@ -24,22 +24,22 @@ struct to_generation {
   size_t experimentals;
 };
 
-/* The analyses with a tb_mem that a test can look at. */
+/* The analyses, and the tb_mem that they use, which a test can read. */
 struct tt_analyses {
   struct tb_mem mem;
   struct to_analyses *a;
 };
 void tt_analyses_open(struct tt_analyses *t, to_ns blocked_after_ns, size_t stacks_max);
-/* Asserts that every byte is given back. */
+/* Closes the analyses, and asserts that every byte is freed. */
 void tt_analyses_close(struct tt_analyses *t);
 
-/* Feeds one event and asserts that it is taken. */
+/* Feeds one event and asserts that it is accepted. */
 #define TT_FEED(t, gen, ...)                                                                       \
   cr_assert_eq(to_analyses_events((t)->a, (gen), &(struct to_event){ __VA_ARGS__ }, 1), TB_OK)
 
 const struct to_report *tt_report(struct tt_analyses *t, enum to_analysis_kind kind,
                                   enum to_window window);
-/* By name; a name that the schema does not have fails the test. */
+/* Finds a figure, distribution, table or cell by its name. The test fails if the schema does not have the name. */
 const struct to_value *tt_figure(const struct to_report *r, const char *name);
 const struct to_distribution *tt_distribution(const struct to_report *r, const char *name);
 const struct to_table *tt_table(const struct to_report *r, const char *name);

@@ -95,7 +95,7 @@ static uint64_t pc(const struct to_value *value) {
   return value->stack->len == 0 ? 0 : value->stack->frames[0]->pc;
 }
 
-/* Go brings new ones with each version, and a C program has its own. */
+/* New versions of Go have new reasons, and a C program has its own. */
 Test(an_block, reasons_that_no_table_has_are_told_apart_by_their_words) {
   struct tt_analyses t;
 
@@ -254,7 +254,7 @@ Test(an_block, what_is_idle_can_be_added_and_taken_back) {
     uint64_t blocked, idle;
   } cases[] = {
     { NULL, 1 + 10, 100 },
-    { "main.worker", 1, 100 + 10 }, /* not while its handler waits for a lock */
+    { "main.worker", 1, 100 + 10 }, /* but not while its handler waits for a lock */
     { "sync: x, main.worker", 1, 110 },
     { "net:main.*", 11, 100 },
     { "chan:main.work*", 1, 110 },
@@ -336,7 +336,7 @@ Test(an_block, a_pattern_may_name_a_reason_that_no_table_has_which_is_noted) {
   }
 }
 
-/* By reason alone they are still told apart. */
+/* Beyond the limit, waits are still separate by reason. */
 Test(an_block, combinations_beyond_the_limit_are_summed_by_reason) {
   static struct to_generation many = { .number = 1, .string = { [SYNC] = "sync" } };
   struct tt_analyses t;
@@ -379,7 +379,7 @@ Test(an_block, of_very_many_that_wait_the_oldest_are_listed_and_all_counted) {
   tt_analyses_close(&t);
 }
 
-/* Our own agent's call waits in C for as long as it has nothing to send. */
+/* A call of the agent waits in C while it has nothing to send. */
 Test(an_block, what_is_idle_can_be_changed_between_two_waits) {
   struct tt_analyses t;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains of waits, as the contention report and the findings say them. Goroutine g has the P and the thread of its own number. */
+/* Chains of waits, as the contention report and the findings show them. Goroutine g is on P g and thread g. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void wake(struct tt_analyses *t, to_ns time, int64_t by, int64_t g) {
           .type = TW_EV_GO_START, .args = { (uint64_t)g, 1 });
 }
 
-/* g has waited there before, and by ended that. */
+/* Goroutine g waits there, and goroutine `by` ends the wait. */
 static void has_waited(struct tt_analyses *t, to_ns time, int64_t g, int64_t by, uint64_t reason,
                        uint64_t stack) {
   block(t, time, g, reason, stack);
@@ -170,8 +170,8 @@ Test(an_chains, one_that_never_waited_there_is_guessed_by_others) {
 
   open_stream(&t, 5);
   has_waited(&t, 100, 2, 4, SYNC, LOCK);
-  block(&t, SECOND, 3, SYNC, LOCK); /* others have waited there */
-  block(&t, SECOND, 4, SYNC, NEXT); /* and here none has */
+  block(&t, SECOND, 3, SYNC, LOCK); /* another goroutine has waited here */
+  block(&t, SECOND, 4, SYNC, NEXT); /* no goroutine has waited here */
   block(&t, SECOND, 5, SLEEP, NEXT);
   end_generation(&t, 3 * SECOND);
   const struct to_report *r = report(&t);
@@ -241,7 +241,7 @@ Test(an_chains, many_behind_one_are_a_row) {
 
 /* ---- cycles ---- */
 
-/* Goroutines 2, 3 and 4 wait for each other; generations begin at 1, 2 s, 4 s and so on. */
+/* Goroutines 2, 3 and 4 wait for each other. Generations begin at 1 ns, 2 s, 4 s, and so on. */
 static void close_circle(struct tt_analyses *t, uint64_t reason, int64_t guest) {
   open_stream(t, 5);
   has_waited(t, 100, 2, 3, reason, LOCK);
@@ -405,7 +405,7 @@ static double now_s(void) {
   return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* Each waits for the next one. A walk from every begin to the end would take 5 billion steps. */
+/* Each goroutine waits for the next one. A walk from each one to the end would take 5 billion steps in all. */
 Test(an_chains, a_chain_of_a_hundred_thousand_is_walked_once) {
   enum { LENGTH = 100000 };
   struct tt_analyses t;

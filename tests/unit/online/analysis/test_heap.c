@@ -138,7 +138,7 @@ Test(an_heap, an_object_takes_what_its_size_class_takes_until_it_is_freed) {
           .args = { 1, 1 });
   AF(10, SPAN, 0, 1, 5 << 2);  /* page 0: objects of 48 bytes */
   AF(11, SPAN_ALLOC, 4, 3, 0); /* pages 4 to 6: one large object */
-  AF(12, HEAP_OBJECT, 6, 1);   /* there before */
+  AF(12, HEAP_OBJECT, 6, 1);   /* existed before the trace */
   AF(SECOND, HEAP_OBJECT_ALLOC, 12, 1);
   AF(SECOND + 1, HEAP_OBJECT_ALLOC, 18, 1);
   AF(SECOND + 2, HEAP_OBJECT_ALLOC, 4 * 1024, 0);
@@ -169,7 +169,7 @@ Test(an_heap, an_object_takes_what_its_size_class_takes_until_it_is_freed) {
   tt_analyses_close(&t);
 }
 
-/* Objects of one type are freed from both ends and the middle of their row. */
+/* Objects of one type are freed at both ends and in the middle of their list. */
 Test(an_heap, a_type_has_the_age_of_its_oldest_object_and_its_rate) {
   struct tt_analyses t;
 
@@ -189,7 +189,7 @@ Test(an_heap, a_type_has_the_age_of_its_oldest_object_and_its_rate) {
   AF(5 * SECOND, HEAP_OBJECT_FREE, 12); /* of second 1 */
   cr_expect_eq(number(report(&t, TO_WINDOW_ALL), "by_type", 0, "oldest_ns"), 2 * SECOND);
   AF(5 * SECOND, HEAP_OBJECT_FREE, 30);     /* the youngest */
-  AF(5 * SECOND, HEAP_OBJECT_ALLOC, 24, 1); /* the last one again: its end was not shown */
+  AF(5 * SECOND, HEAP_OBJECT_ALLOC, 24, 1); /* the last one again: its free was not shown */
   AF(6 * SECOND, HEAP_OBJECT_ALLOC, 12, 1);
   r = report(&t, TO_WINDOW_ALL);
   cr_expect_eq(number(r, "by_type", 0, "live_objects"), 2);
@@ -208,7 +208,7 @@ Test(an_heap, a_type_has_the_age_of_its_oldest_object_and_its_rate) {
   tt_analyses_close(&t);
 }
 
-/* The rows that are left out have the age of their oldest, not all ages added up. */
+/* The row for the types that are left out has the age of their oldest object, not the sum of ages. */
 Test(an_heap, the_rest_has_the_greatest_age) {
   struct tt_analyses t;
   const struct to_report *r;

@@ -117,7 +117,7 @@ static void go(struct tt_analyses *t, to_ns time, int64_t m, int64_t p, int64_t 
   TT_FEED(t, &gen1, .time = time, .m = m, .p = p, .g = g, .type = (uint8_t)type);
 }
 
-/* The P is taken out of a call of thread 9. */
+/* Takes the P from a call of thread 9. */
 static void steal(struct tt_analyses *t, to_ns time, uint64_t p, int64_t m, int64_t own_p,
                   int64_t g) {
   TT_FEED(t, &gen1, .time = time, .m = m, .p = own_p, .g = g, .type = TW_EV_PROC_STEAL,

@@ -94,7 +94,7 @@ Test(allocfree, other_traces_have_none_of_it) {
   tt_pack_free(&seeds);
 }
 
-/* An event by itself: nothing is known of addresses then, but the id and the size of a stack are. */
+/* A single event, without a layout: addresses are not known, but the id and the size of a stack are. */
 Test(allocfree, what_is_not_known_is_left_out) {
   struct to_heap_event heap;
   struct to_allocfree af;

@@ -179,7 +179,7 @@ Test(view, states_and_canonical_ids_are_frozen) {
     cr_assert_str_eq(to_reason_info((enum to_reason)(i + 1))->id, reasons[i]);
 }
 
-/* H6, I14: each says since which Go it is there, and what it means. */
+/* H6, I14: each reason and range says since which Go version it exists, and what it means. */
 Test(view, every_reason_and_range_says_what_it_is_and_since_when) {
   for (unsigned i = TO_REASON_OTHER + 1; i < TO_REASONS; i++) {
     const struct to_reason_info *info = to_reason_info((enum to_reason)i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The critical path of spans made by hand: each piece of it, exactly. That pieces tile any interval of real traces is shown
- * in test_critical_path_tiles.c. */
+/* The critical path of spans made by hand: each of its pieces, exactly. test_critical_path_tiles.c shows that the pieces tile
+ * any interval of real traces. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +135,7 @@ Test(critical_path, a_wait_without_a_waker_ends_the_walk_and_says_why) {
   begin(0, 100);
   WAITS(1, 0, 20, 0, NETWORK);
   WAITS(1, 20, 40, 1, SLEEP);
-  WAITS(1, 40, 60, 7, SYNC); /* no span of goroutine 7 is there */
+  WAITS(1, 40, 60, 7, SYNC); /* goroutine 7 has no span */
   SPAN(WAITING, 1, 60, 80, .by_life = 2);
   SPAN(WAITING, 1, 80, 100, .open = true);
   walk(1, 0, 100);

@@ -54,7 +54,7 @@ Test(keyed, sorts_into_the_permutation_of_go) {
   free(entries);
 }
 
-/* Pivots so bad, one after the other, that the sort gives up choosing and heaps what is left. */
+/* So many bad pivots in a row that the sort stops choosing pivots and sorts the rest with a heap. */
 Test(keyed, sorts_a_killer_of_pivots_into_the_permutation_of_go) {
   static const to_ns times[] = { 27, 10, 7,  24, 4,  10, 12, 34, 24, 34, 4,  38, 13, 1,  37, 37, 5,
                                  2,  17, 38, 0,  26, 9,  38, 7,  13, 22, 1,  25, 29, 37, 0,  9,  5,

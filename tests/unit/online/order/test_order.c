@@ -15,7 +15,7 @@
   "EventBatch gen=1 m=0 time=0\n"                                                                  \
   "ProcStatus dt=1 p=0 pstatus=1\n"                                                                \
   "GoStatus dt=1 g=1 m=0 gstatus=2\n"
-/* Thread 1 runs goroutine 2 on proc 1, a little later. */
+/* Thread 1 runs goroutine 2 on proc 1; its events are a little later. */
 #define RUNNING_TOO                                                                                \
   "EventBatch gen=1 m=1 time=10\n"                                                                 \
   "ProcStatus dt=1 p=1 pstatus=1\n"                                                                \
@@ -42,7 +42,7 @@ static const struct to_event *find(const struct tt_run *run, enum tw_event type)
   return NULL;
 }
 
-/* The loop has no way for an event without rule. */
+/* The orderer's loop cannot handle an event without a rule. */
 Test(order, every_event_with_a_time_has_a_rule_but_the_clock) {
   static const bool has_rule[UINT8_MAX + 1] = {
 #define CTX(m, p, g)  0
@@ -545,7 +545,7 @@ Test(order, long_names_that_begin_alike_are_shown_where_they_differ) {
           "\"...r one does, there\" of task 1, but its innermost is \"...r one does, here\"");
 }
 
-/* A dispatcher that ends regions of equal names in another order. */
+/* A dispatcher may end regions of equal names in another order. */
 Test(order, a_reader_may_go_on_past_regions_that_are_not_nested) {
   struct tt_run run =
       tt_order_text_by(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
@@ -690,7 +690,7 @@ Test(order, a_fault_names_generation_thread_and_byte) {
   tt_run_fini(&run);
 }
 
-/* Go's product of zero ticks and an infinite length is no number, which becomes the smallest time. */
+/* In Go, the product of zero ticks and an infinite length is NaN, which becomes the smallest time. */
 Test(order, a_frequency_of_zero_orders_as_in_go) {
   struct tt_run run = fits(GO22 "EventBatch gen=1 m=18446744073709551615 time=0\n"
                                 "Frequency freq=0\n"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F2, F3, F6, F8, F9, F11, F12, F17: events of a program's own experiments are ordered by what the trace itself says
- * of them. */
+/* F2, F3, F6, F8, F9, F11, F12, F17: events of a program's own experiments are ordered by their specs in the trace. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +105,7 @@ static size_t own_events(const struct tt_run *run, struct to_event out[16]) {
   return n;
 }
 
-/* Thread 2's clock is behind: by time its pops would come first. */
+/* Thread 2's clock is behind, so in the order of time its pops would come first. */
 static void queue_of_two(struct trace *t) {
   say_specs(t, specs);
   begin_thread(t, 1, 1000);
@@ -251,7 +250,7 @@ Test(own_events, that_do_not_fit_are_broken) {
   refused(two_stories, "line 1: experiment Other was already declared with another name or number");
 }
 
-/* Batches of that number that say something else are somebody else's. */
+/* Batches with the same experiment number but other contents belong to another program. */
 Test(own_events, are_told_by_who_says_so_only) {
   struct trace *t = begin_trace();
 
@@ -361,7 +360,7 @@ static tb_rc keep_own(void *self, const struct to_generation *gen, const struct 
   return TB_OK;
 }
 
-/* Thread 3 notes something at 10, by the clock long before thread 1 pushes at 1000. */
+/* Thread 3 emits a Note at 10, by its clock long before thread 1 pushes at 1000. */
 static void note_before_push(struct trace *t) {
   say_specs(t, specs);
   begin_batch(t, 3, 10, 0);
@@ -450,7 +449,7 @@ Test(own_events, that_a_handler_refuses_are_broken_with_their_place) {
 
 static tb_rc ends(void *self, const struct to_handled *at) {
   (void)self, (void)at;
-  return TB_END; /* of a thread's events, to the orderer: no answer of a handler */
+  return TB_END; /* for the orderer this is the end of a thread; a handler may not return it */
 }
 
 static tb_rc runs_short(void *self, const struct to_handled *at) {
@@ -480,7 +479,8 @@ static tb_rc note_name(void *self, const struct to_handled *at) {
   return TB_OK;
 }
 
-/* The spec is asked before the handler, each number once, and an experiment's handler where the event has none. */
+/* The spec decides before the handler, and each number is used once. An event without its own handler has its experiment's
+ * handler. */
 Test(own_events, have_their_own_handler_or_their_experiments) {
   struct queue queue = { .order = "! " };
   const struct to_handler handlers[] = { { "Queue", NULL, &queue, note_name },

@@ -26,7 +26,7 @@ static void close_table(void) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* The generation names n locks, at these addresses; the first has this name, if any. */
+/* Reads a generation that names n locks at these addresses. The first lock has this name, if it is not NULL. */
 static void generation(const uint64_t *object, size_t n, const char *name, uint64_t missed) {
   struct tw_batch head = { .gen = 1, .experiment = TW_EXPERIMENT_ALLOC_FREE }, read;
   struct tb_diag diag = { 0 };
@@ -125,7 +125,7 @@ Test(lock_table, locks_beyond_so_many_are_others) {
   close_table();
 }
 
-/* Each allocation fails in turn: what is known stays, and all of it is given back. */
+/* Each allocation fails in turn: known locks stay known, and all memory is freed. */
 Test(lock_table, it_may_run_out_of_memory) {
   tb_rc rc = TB_BUDGET;
 

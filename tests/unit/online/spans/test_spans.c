@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans of events made by hand: what each carries beyond its length. That lengths are Go's, to the nanosecond, is
- * shown on real traces: tests/conformance/spans.sh. */
+/* Spans of events made by hand: what each span has beside its length. tests/conformance/spans.sh shows with real traces that
+ * the lengths are the same as Go's, to the nanosecond. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void copy_text(char out[TEXT_MAX], struct to_string text) {
 }
 
 static void keep_one(const struct to_span *span) {
-  if (count == SPANS_MAX) count = 0; /* the test that has so many does not look */
+  if (count == SPANS_MAX) count = 0; /* a test with so many does not read them */
   struct kept *k = &kept[count++];
 
   *k = (struct kept){ .span = *span };
@@ -75,7 +75,7 @@ static void end(void) {
 #define FEED(...)                                                                                  \
   cr_assert_eq(to_spans_events(spans, &gen, &(struct to_event){ __VA_ARGS__ }, 1), TB_OK)
 
-/* Goroutine g has slot g; it runs on P 0 and thread 100, unless said. */
+/* Goroutine g has slot g. It runs on P 0 and thread 100, unless an event says otherwise. */
 #define ON .m = 100, .p = 0
 #define NEW(g_, at)                                                                                \
   FEED(ON, .g = TO_NONE, .type = TW_EV_GO_CREATE, .time = at, .slot = g_, .args = { g_, 3, 4 })
@@ -132,7 +132,7 @@ Test(spans, a_wait_knows_its_reason_its_stack_and_its_waker) {
   cr_assert_str_eq(function_of(wait->by_stack), "main.wake");
   cr_assert(wait->from_known && wait->until_known && !wait->open);
   cr_assert_eq(wait->thread, TO_NONE);
-  const struct to_span *last = &kept[count - 1].span; /* it waited for a P, where it had waited */
+  const struct to_span *last = &kept[count - 1].span; /* wait for a P, with its earlier stack */
   cr_assert_eq(last->state, TO_GO_RUNNABLE);
   cr_assert_eq(last->cause, TO_CAUSE_UNBLOCKED);
   cr_assert_eq(last->until - last->from, 10);
@@ -226,7 +226,7 @@ Test(spans, stacks_of_what_is_open_outlive_their_generation) {
   cr_assert_str_eq(function_of(only(TO_SPAN_GOROUTINE, TO_GO_WAITING)->span.stack), "main.wait");
   count = 0;
   WAIT(8, 70);
-  SYNC(80, 3); /* nothing said that the generation had ended */
+  SYNC(80, 3); /* no event said that the generation had ended */
   START(7, 85);
   WAKE(7, 8, 90);
   uint32_t number;
@@ -259,7 +259,7 @@ Test(spans, what_is_open_can_be_asked_for_and_a_hole_cuts_it) {
   cr_assert_eq(to_spans_open(spans, keep_open, NULL), TB_OK);
   cr_assert_eq(count, 0);
   SYNC(100, 2);
-  END(7, 110); /* of a goroutine that is not known any more */
+  END(7, 110); /* the goroutine is no longer known */
   cr_assert_eq(count, 0);
   end();
 }
@@ -277,7 +277,7 @@ Test(spans, ranges_tasks_regions_and_logs_have_their_names) {
   FEED(ON, .g = 7, .type = TW_EV_STW_END, .time = 36, .args = { 2 });
   FEED(ON, .g = 7, .type = TW_EV_USER_REGION_END, .time = 40, .args = { 50, 3, 2 });
   FEED(ON, .g = 7, .type = TW_EV_USER_REGION_BEGIN, .time = 41, .args = { 50, 3, 1 });
-  END(7, 45); /* ends that region, which the trace does not */
+  END(7, 45); /* also ends the region, which has no end event */
   cr_assert_str_eq(only(TO_SPAN_LOG, 0)->text, "said");
   cr_assert_str_eq(only(TO_SPAN_RANGE, TO_RANGE_STW)->name, "GC mark termination");
   cr_assert_eq(only(TO_SPAN_RANGE, TO_RANGE_STW)->span.life, 1);
@@ -306,7 +306,7 @@ Test(spans, a_label_is_on_the_spans_of_its_stay_on_the_thread) {
   end();
 }
 
-/* From here on each is a fault that a review of this code found. */
+/* Each of the following tests is for a fault that a review of this code found. */
 
 Test(spans, a_label_that_is_set_again_stays_on_the_spans_before) {
   begin(TO_WANT_GO(SYSCALL));
@@ -354,7 +354,7 @@ Test(spans, one_goroutine_may_stop_the_world_for_two_reasons) {
   FEED(ON, .g = 7, .type = TW_EV_STW_END, .time = 50, .args = { 2 });
   cr_assert_eq(count, 1);
   cr_assert_eq(kept[0].span.from, 30);
-  END(7, 60); /* and the other one ends with its goroutine */
+  END(7, 60); /* the other region ends with its goroutine */
   cr_assert_eq(count, 2);
   cr_assert(kept[1].span.from == 40 && kept[1].span.until == 60 && !kept[1].span.until_known);
   cr_assert_str_eq(kept[1].name, "checkout");
@@ -390,7 +390,7 @@ Test(spans, a_goroutine_that_changes_its_p_while_it_runs_is_found) {
   end();
 }
 
-/* Work that a made-up trace of many goroutines and many empty generations could force. */
+/* A made-up trace with many goroutines and many empty generations could otherwise cause much work. */
 Test(spans, generations_without_events_do_not_walk_over_all_goroutines_for_ever) {
   begin(TO_WANT_GO(WAITING));
   SYNC(1, 1);
@@ -409,8 +409,8 @@ Test(spans, generations_without_events_do_not_walk_over_all_goroutines_for_ever)
   end();
 }
 
-/* Events without sense, as a broken trace or a program that writes its own may have them: no fault, and all memory
- * comes back, whatever it is that finds no room. */
+/* Events that make no sense, as in a broken trace or one that a program made up: they cause no fault, and all memory is freed,
+ * whichever allocation fails. */
 Test(spans, no_events_break_it_and_no_memory_is_lost) {
   static const uint8_t types[] = { TW_EV_GO_CREATE,         TW_EV_GO_START,
                                    TW_EV_GO_BLOCK,          TW_EV_GO_UNBLOCK,
@@ -457,7 +457,7 @@ Test(spans, no_events_break_it_and_no_memory_is_lost) {
   cr_assert_gt(short_of_memory, 0);
 }
 
-/* A made-up trace: it runs on a thread without a P, and the P of a call on that thread is taken away. */
+/* A made-up trace: a goroutine runs on a thread without a P, and the P of a call on that thread is taken away. */
 Test(spans, one_that_runs_is_in_no_call_that_could_lose_a_p) {
   begin(TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL));
   SYNC(1, 1);

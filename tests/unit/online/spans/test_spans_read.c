@@ -35,7 +35,7 @@ static tb_rc feed(void *self, const struct to_generation *gen, const struct to_e
   return to_spans_events(spans, gen, events, n);
 }
 
-/* A whole trace through a reader that gives its events to the sink. */
+/* Reads a whole trace; the reader passes its events to the sink. */
 static void read_trace(struct to_event_sink sink, const unsigned char *bytes, size_t n,
                        const char *name) {
   struct tb_diag diag = { 0 };
@@ -93,7 +93,7 @@ static const struct to_span *open_one(enum to_span_kind kind, int64_t id) {
   return &found;
 }
 
-#define TABLE "EventBatch gen=1 m=18446744073709551615 time=0\n" /* of no thread */
+#define TABLE "EventBatch gen=1 m=18446744073709551615 time=0\n" /* not of a thread */
 
 #define START                                                                                      \
   "EventBatch gen=1 m=0 time=100\n"                                                                \
@@ -131,7 +131,7 @@ Test(spans_read, a_proc_in_a_short_call_stays_with_its_thread) {
   end();
 }
 
-/* J1, J2: threads that run goroutines or do not, and no proc in sight. */
+/* J1, J2: threads that run goroutines or do not; procs are not wanted. */
 Test(spans_read, a_thread_is_idle_running_in_a_call_and_blocked_in_it) {
   read_text(TO_WANT(THREAD), "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
                              "EventBatch gen=1 m=1 time=200\n"
@@ -150,7 +150,7 @@ Test(spans_read, a_thread_is_idle_running_in_a_call_and_blocked_in_it) {
   end();
 }
 
-/* As Go 1.25 does: the proc first, the end of the call then. */
+/* As in Go 1.25: first the proc starts, then the call ends. */
 Test(spans_read, a_blocked_thread_that_gets_a_proc_is_blocked_until_its_call_ends) {
   read_text(TO_WANT(THREAD), "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
                              "EventBatch gen=1 m=1 time=200\n"
@@ -205,7 +205,7 @@ Test(spans_read, a_sample_that_names_a_goroutine_that_is_not_on_its_thread_is_fl
   end();
 }
 
-/* The context in which the orderer saw an event is where the spans that are open have goroutine, thread and proc. */
+/* The open spans have the same goroutine, thread and proc as the context in which the orderer saw an event. */
 static tb_rc compare(void *self, const struct to_generation *gen, const struct to_event *events,
                      size_t n) {
   unsigned *seen = self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile trace being written: batches of one thread after the other, cut by the test. */
+/* Writes a hostile trace: batches of one thread after the other, which the test ends. */
 #ifndef TT_UNIT_TRACE_BOMB_H
 #define TT_UNIT_TRACE_BOMB_H
 
@@ -19,7 +19,7 @@ struct bomb {
 void bomb_begin(struct bomb *bomb, uint64_t frequency);
 void bomb_end(struct bomb *bomb);
 void bomb_flush(struct bomb *bomb);
-/* Before an event: a full batch is written out. */
+/* Call it before each event: writes the batch out if it is full. */
 void bomb_room(struct bomb *bomb);
 /* Writes what follows an event: the frames of a stack. */
 void bomb_numbers(struct bomb *bomb, const uint64_t *numbers, size_t n);

@@ -11,7 +11,7 @@
 
 enum { HEADER = 16, GENERATIONS_MAX = 64 };
 
-/* An event as it stands: its numbers, dt included, in out. */
+/* Writes an event's numbers, with dt, to `out`, as in a trace. */
 static struct tw_raw raw_event(uint8_t type, const uint64_t *numbers, unsigned n,
                                unsigned char out[64]) {
   unsigned char *pos = out;
@@ -135,7 +135,7 @@ static void note(struct tb_map *seen, const struct to_event *ev) {
     cr_assert_eq(tb_map_put(seen, ev->args[0], &ignored, NULL), TB_OK);
 }
 
-/* The same out of the ordered events. TB_BROKEN, as some seeds are. */
+/* Does the same with the ordered events. Returns TB_BROKEN if the trace is broken, as some seeds are. */
 static tb_rc check_ordered(const struct to_active *active, const struct tt_input *trace,
                            struct tt_place place) {
   struct to_part part = { trace->data, HEADER, place.offset, place.offset + place.bytes, 0 };

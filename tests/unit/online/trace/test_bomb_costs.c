@@ -12,13 +12,13 @@
 #include "support/patience.h"
 
 #ifdef TC_SANITIZED
-enum { SECONDS_A_MB = 1000, SMALLER = 64 }; /* what it costs there says nothing */
+enum { SECONDS_A_MB = 1000, SMALLER = 64 }; /* the cost with these says nothing */
 #else
 enum { SECONDS_A_MB = 1, SMALLER = 1 };
 #endif
 enum { MB = 1 << 20, LONG = MB / SMALLER, FAST = 1000000000, SECOND = 1 };
 
-/* The collector, without its sockets: whatever breaks, the next generation goes on. */
+/* Works as the collector does, but without sockets: after any fault it continues with the next generation. */
 struct work {
   struct tb_mem mem;
   struct to_analyses *analyses;
@@ -82,7 +82,7 @@ static void check_cost(const char *what, double seconds, size_t bytes) {
   cr_expect_leq(a_mb, SECONDS_A_MB, "%s: %.2f s a MB", what, a_mb);
 }
 
-/* The whole of it as one trace; it must end with this. */
+/* Reads the bomb as one trace, and expects this result. */
 static void explode(const char *what, struct bomb *bomb, tb_rc expected) {
   struct work work;
   double begun = cpu_seconds();
@@ -126,7 +126,7 @@ Test(bomb_costs, a_slot_a_call_with_every_page_in_use) {
   explode("calls", &bomb, TB_OK);
 }
 
-/* As many lengths as the pool keeps, and then a slot a call. */
+/* First as many lengths as the pool keeps, and then one call per slot. */
 Test(bomb_costs, a_slot_a_call_with_a_full_pool) {
   struct bomb bomb;
   uint64_t n = 0;
@@ -162,7 +162,7 @@ static void stop_world(struct bomb *bomb, uint64_t before, uint64_t length, uint
   ADD(bomb, TW_EV_STW_END, length);
 }
 
-/* As many histograms as there are, each with as many pages as a window's time allows. */
+/* Fills all histograms, each with as many pages as the window's time allows. */
 Test(bomb_costs, a_slot_a_stop_with_every_histogram_full) {
   enum { REASONS = TT_LESS(48, 8), SHIFTS = 24 };
   struct bomb bomb;
@@ -204,7 +204,7 @@ Test(bomb_costs, a_slot_a_stop_each_by_another_goroutine) {
 
 /* ---- waits ---- */
 
-/* A goroutine is created, waits so long and ends; so does the one that made it, but for its end. */
+/* A goroutine is created, waits for `length`, and ends. Meanwhile its creator waits, too, but does not end. */
 static void wait_for_proc(struct bomb *bomb, uint64_t before, uint64_t length, uint64_t stack,
                           uint64_t waker, uint64_t seq) {
   bomb_room(bomb);
@@ -227,7 +227,7 @@ static void small_stacks(struct bomb *bomb, uint64_t n) {
   bomb_flush(bomb);
 }
 
-/* Each wait with stacks that no other one has together, of ever new goroutines. */
+/* Each wait is by a new goroutine, and has a pair of stacks that no other wait has. */
 static void wait_bomb(const char *what, uint64_t frequency, uint64_t before, uint64_t longest) {
   enum { STACKS = 4000 };
   struct bomb bomb;
@@ -250,7 +250,7 @@ Test(bomb_costs, a_slot_a_wait) {
   wait_bomb("waits", SECOND, 1, 1);
 }
 
-/* No wait makes an earlier one uninteresting. */
+/* No wait is longer than an earlier one, so all stay in the list of longest waits as long as possible. */
 Test(bomb_costs, waits_that_get_ever_shorter) {
   wait_bomb("shorter waits", FAST, FAST, 1000000);
 }
@@ -350,7 +350,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-/* As if the hash of a frame began with a number that everybody knows. */
+/* The frames are forged as if a frame's hash began with a known number. */
 Test(bomb_costs, frames_whose_hashes_were_forged) {
   enum { STACKS = 300, FRAMES = 128, START = 0x5bd1 };
   struct bomb bomb;
@@ -397,7 +397,7 @@ Test(bomb_costs, an_abandoned_proc_named_again_and_again_among_many_threads) {
   explode("abandoned", &bomb, TB_OK);
 }
 
-/* Two threads claim it; one of them takes another proc again and again. */
+/* Two threads claim the proc. One of them takes another proc, again and again. */
 Test(bomb_costs, an_abandoned_proc_whose_last_holder_has_moved_on) {
   enum { THREADS = 20000 / SMALLER };
   struct bomb bomb;

@@ -30,7 +30,7 @@ static tb_rc next_piece(void *self, const void **out_bytes, size_t *out_n) {
   return TB_OK;
 }
 
-/* I8, I9: one after the other and by depth, a stack is the same. */
+/* I8, I9: a stack has the same frames when they are read in order and when they are read by depth. */
 static void look_at_stack(const struct to_generation *gen, uint64_t id) {
   struct to_frame frame, at;
   struct to_stack_iter it;
@@ -47,7 +47,7 @@ static void look_at_stack(const struct to_generation *gen, uint64_t id) {
   if (depth > 1) cr_assert(to_stack_at(gen, id, 0, &at), "backwards, too");
 }
 
-/* Every stack and string of the event can be looked at while it is lent. */
+/* Reads every stack and string of the event, which are valid until the next call. */
 static void look(const struct to_generation *gen, const struct to_event *ev) {
   enum tw_arg_type types[4];
   unsigned n = to_event_args(ev->type, types);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of generations, results under any chunking, and what is left when memory runs out. */
+/* The end of generations, results for any chunks, and what is freed when memory runs out. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ Test(reader, a_generation_goes_out_when_its_end_is_seen) {
     struct tb_buf bytes;
     struct tt_run run;
     start(&run, &bytes, texts[i]);
-    /* A batch that is cut off: in 1.26 the third generation has no end then, before it is whole. */
+    /* A batch is cut off. In 1.26 the third generation then has no end mark; before 1.26 it is whole. */
     if (i == 1) bytes.len--;
     tb_buf_byte(&bytes, TW_EV_EVENT_BATCH);
     tt_order_bytes(&run, bytes.data, bytes.len);
@@ -145,7 +145,7 @@ Test(reader, a_batch_that_begins_with_an_end_mark_ends_the_generation_in_1_26) {
   struct tt_run run;
   start(&run, &bytes, "Trace Go1.26\n" ONE_GENERATION("1", "0"));
 
-  bytes.len--; /* its own mark */
+  bytes.len--; /* removes the generation's own end mark */
   tb_buf_add(&bytes, batch, sizeof batch);
   tt_order_bytes(&run, bytes.data, bytes.len);
   TT_OK(run);
@@ -153,7 +153,7 @@ Test(reader, a_batch_that_begins_with_an_end_mark_ends_the_generation_in_1_26) {
   stop(&run, &bytes);
 }
 
-/* Go's reader takes these for the end of the trace; whoever compares verdicts must, too. */
+/* Go's reader takes such a table for the end of the trace. This reader must do so, too, or the verdicts would differ. */
 Test(reader, a_table_cut_off_just_before_a_number_ends_the_trace_in_peace) {
   static const unsigned char batch[] = {
     TW_EV_EVENT_BATCH, 1, 0, 0, 2, TW_EV_STRINGS, TW_EV_STRING
@@ -193,7 +193,7 @@ Test(reader, tables_are_checked) {
   }
 }
 
-/* Collects what a sink sees of a stack, as text. */
+/* Collects a stack as a sink sees it, as text. */
 struct stack_check {
   char text[200];
 };
@@ -293,7 +293,7 @@ Test(reader, stack_0_is_empty_and_strings_hold_any_byte) {
   stop(&run, &bytes);
 }
 
-/* With the table of frames made beforehand and without. */
+/* Prints a stack with the table of frames made beforehand, and without it. */
 static tb_rc print_own_stack(void *self, const struct to_generation *gen,
                              const struct to_event *events, size_t n) {
   struct stack_check *check = self;
@@ -327,7 +327,7 @@ Test(reader, a_stack_in_its_own_words_is_the_same_whatever_tables_there_are) {
           "ProcStatus dt=1 p=0 pstatus=1\n"
           "GoStatus dt=1 g=1 m=0 gstatus=2\n"
           "GoStop dt=1 reason_string=0 stack=2\n");
-    /* The second frame names a string that is not there. */
+    /* The second frame names a string that does not exist. */
     unsigned char *at = memmem(bytes.data, bytes.len, "\x64\x07\x04\x09", 4);
     cr_assert_not_null(at);
     at[1] = 99;
@@ -345,7 +345,7 @@ Test(reader, an_unknown_string_in_a_frame_matters_only_where_a_pc_is_first_named
                                "Stacks\n"
                                "Stack id=1 nframes=1\n pc=100 func=1 file=1 line=3\n"
                                "Stack id=2 nframes=1\n pc=%s func=1 file=1 line=9\n";
-  /* Support defines every string that is named, so the id is spoilt in the bytes: 1 becomes 99. */
+  /* The test support defines every string that is named, so the id is changed in the bytes: 1 becomes 99. */
   for (int same_pc = 0; same_pc < 2; same_pc++) {
     char text[300];
     struct tb_buf bytes;
@@ -481,7 +481,7 @@ Test(reader, segments_of_one_generation_go_on_with_one_state) {
     cr_assert_eq(read_segment(reader, &mem, segments[i][0]), TB_OK, "%s", diag.text);
     cr_assert_eq(read_segment(reader, &mem, segments[i][1]), TB_OK, "%s", diag.text);
     cr_assert_eq(events, 12, "no last Sync: the stream goes on");
-    /* Goroutine 104 is new in generation 4, but so is task 11: after a hole both begin anew. */
+    /* Goroutine 104 and task 11 are both new in generation 4. After a hole both begin again. */
     to_reader_epoch(reader);
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_OK, "%s", diag.text);
     /* A fault ends its segment only. */
@@ -519,7 +519,7 @@ static tb_rc keep_clock(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
-/* A trace may say any number there; whole seconds go over. */
+/* A trace may have any number there. Whole seconds in it are added to the seconds. */
 Test(reader, nanoseconds_of_a_wall_clock_are_below_a_second_whatever_the_trace_says) {
   static const struct {
     const char *nsec;
@@ -556,7 +556,7 @@ Test(reader, nanoseconds_of_a_wall_clock_are_below_a_second_whatever_the_trace_s
   }
 }
 
-/* Many threads, so that what is left in the frontier would not fit beside the next file's. */
+/* Many threads, so that threads left in the frontier would not fit beside those of the next file. */
 Test(reader, a_file_begun_in_the_middle_of_a_generation_is_an_epoch) {
   enum { THREADS = 40, EVENTS = 20 };
   struct to_reader *reader;

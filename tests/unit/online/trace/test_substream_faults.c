@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* J9, J10, I19: what is wrong with a sub-stream or a blob is said with place and reason, nothing wrong is given
- * out, and what is right beside it still is. Writing refuses what could not be read. */
+/* J9, J10, I19: a fault of a sub-stream or a blob is reported with place and reason. Faulty data is not delivered, but correct
+ * data beside it is. Writing refuses what could not be read. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void hear(void *self, const struct tb_diag *fault) {
   heard->fault[heard->count++] = *fault;
 }
 
-/* The generation at hand is over: how it is taken apart. */
+/* A reader at the end of a generation, and the generation's parts. */
 struct read {
   struct tb_mem mem;
   struct to_part part;
@@ -61,7 +61,7 @@ static void read_no_more(struct read *r) {
 static void open_pieces(void) {
   tt_blobs_open(&t);
   tt_blobs_batch(&t, TW_SUBSTREAM_BLOBS, "s");
-  tt_blobs_piece(&t, 99, 2, 0, "ok", 2); /* beside each fault something that is right */
+  tt_blobs_piece(&t, 99, 2, 0, "ok", 2); /* a correct blob beside each fault */
 }
 
 static void expect_good(struct read *r) {
@@ -109,7 +109,7 @@ Test(substream_faults, pieces_that_are_missing) {
 
 Test(substream_faults, pieces_that_come_twice_or_overlap) {
   open_pieces();
-  tt_blobs_piece(&t, 1, 6, 0, "!bc", 3); /* which of two equals is told is nobody's business */
+  tt_blobs_piece(&t, 1, 6, 0, "!bc", 3); /* equal, so it does not matter which is reported */
   tt_blobs_piece(&t, 1, 6, 0, "!bc", 3);
   tt_blobs_piece(&t, 1, 6, 3, "def", 3);
   expect_blob_fault(1, "blob 1: bytes 0 to 3 are there twice");
@@ -121,7 +121,7 @@ Test(substream_faults, pieces_that_come_twice_or_overlap) {
   tt_blobs_piece(&t, 1, 0, 0, NULL, 0);
   tt_blobs_piece(&t, 1, 0, 0, NULL, 0);
   tt_blobs_piece(&t, 33, 1, 0, "x",
-                 1); /* '!' is 33: the place is where the piece would have its bytes */
+                 1); /* '!' is 33; the place is where the piece's bytes would be */
   expect_blob_fault(1, "blob 1: bytes 0 to 0 are there twice");
 }
 
@@ -137,14 +137,14 @@ Test(substream_faults, pieces_that_do_not_belong_together) {
   expect_blob_fault(1, "blob 1 is in two sub-streams");
 }
 
-/* Pieces whose numbers cannot be: the rest of the batch is not read. */
+/* Expects pieces with impossible numbers to end the batch: its rest is not read. */
 static void expect_batch_fault(const char *text) {
   size_t batch = t.bytes.len;
   struct to_bytes bytes;
   struct tb_diag diag;
   struct read r;
 
-  tt_blobs_piece(&t, 98, 1, 0, "x", 1); /* stands behind the fault */
+  tt_blobs_piece(&t, 98, 1, 0, "x", 1); /* comes after the fault */
   read_it(&r);
   expect_good(&r);
   cr_assert_eq(r.heard.count, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* J9, J10, J13, F15, F16: named sub-streams and blobs in experimental batches; J6 to J8: once a generation, and
- * gone with it. What each fault is called and where it is said to be: test_substream_faults.c. */
+/* J9, J10, J13, F15, F16: named sub-streams and blobs in experimental batches. J6 to J8: they come once per generation, and are
+ * freed with it. The words and places of faults are tested in test_substream_faults.c. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void look_at(struct look *look, const void *trace, size_t n) {
                TB_OK);
 }
 
-/* The next event that holds a blob; 0: none is left. */
+/* Returns the blob of the next event that has one; 0: none is left. */
 static uint64_t next_blob(struct look *look) {
   const struct to_generation *gen;
   const struct to_event *ev;
@@ -210,7 +210,7 @@ Test(substreams, what_a_generation_brought_ends_with_it) {
   tt_blobs_end(&t);
   tt_blobs_put(&t, "b", 1, "another", 7); /* ids start over */
   tt_blobs_end(&t);
-  tt_blobs_end(&t); /* has none */
+  tt_blobs_end(&t); /* a generation without sub-streams */
   look_at(&look, t.bytes.data, t.bytes.len);
   cr_assert_eq(next_blob(&look), 1);
   expect_blob(&look, 1, "first", 5);

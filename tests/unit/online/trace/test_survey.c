@@ -48,7 +48,7 @@ Test(survey, counts_what_stands_in_whole_traces_of_each_version) {
     TT_OK(run);
     cr_assert_eq(survey(seeds.input[i].data, n, n, &diag, &look), TB_OK, "%s", diag.text);
     cr_assert(look.exact);
-    /* The end of a C thread's goroutine may come as two. */
+    /* The end of a C thread's goroutine may be two events. */
     cr_assert(look.events <= standing(&run) && look.events + 20 >= standing(&run),
               "seed %zu: %lu, %lu", i, (unsigned long)look.events, (unsigned long)standing(&run));
     cr_assert_eq(look.generations, run.generations);
@@ -81,7 +81,8 @@ Test(survey, says_what_an_analysis_may_hope_for) {
   tt_pack_free(&seeds);
 }
 
-/* The wall clock was read when the trace clock was: what lies between the start and that is taken off. */
+/* The wall clock and the trace clock were read at the same moment. So the time from the trace's start to that moment is
+ * subtracted. */
 Test(survey, the_start_is_the_earliest_batch_on_both_clocks) {
   static const char text[] =
       "Trace Go1.25\n"
