@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that allocates on several threads at once, so that they wait for each other inside of the allocator. It says
- * whose malloc() it had, if that is strict_malloc.c's, and ends with 1 and a line if something is not as it must be. */
+/* A program that allocates on several threads at once, so that they wait for each other inside
+ * the allocator. If the malloc() in use is strict_malloc.c's, the program prints that; it exits
+ * with 1 and a line if something is wrong. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -40,7 +41,7 @@ static void *toil(void *arg) {
   return arg;
 }
 
-/* A second libc beside ours, which nothing stands in front of. */
+/* Loads a second libc beside ours, in a namespace in which nothing is preloaded. */
 static void use_another_namespace(void) {
   void *libc = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
   MUST(libc != NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that tracing could end, for tests of the preload library: harmless SCENE. Each ends with 0 and a line, traced or not. A scene
- * calls what is traced for longer than TRACEAGENT_DELAY_MS, 50 in these tests. */
+/* Programs that tracing could end, for tests of the preload library: harmless SCENE. Each exits
+ * with 0 and a line, traced or not. For longer than TRACEAGENT_DELAY_MS (50 in these tests) a
+ * scene makes calls that are traced. */
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
@@ -59,7 +60,7 @@ static void lock_often(void) {
   }
 }
 
-/* A sanitizer must see all of this, in its order. */
+/* A sanitizer must see all of these calls, in their order. */
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static int told;
 
@@ -91,7 +92,8 @@ static void conds(void) {
   lock_often();
 }
 
-/* Condition variables of GLIBC_2.2.5: one pointer, and what lies beside it is another's. */
+/* Condition variables of GLIBC_2.2.5 are one pointer; the memory beside it belongs to somebody
+ * else. */
 #ifdef __x86_64__
 
 int old_wait(void *cond, pthread_mutex_t *m);
@@ -157,7 +159,7 @@ static void no_counter(void) {
 
   forbid_counter();
   nap_often();
-  in_thread(lock_often); /* what it makes has none, either */
+  in_thread(lock_often); /* the new thread has no counter, either */
   pid_t pid = fork();
   if (pid == 0) {
     nap_often();
@@ -186,7 +188,7 @@ static void no_counter_then_exec(void) {
   MUST(execl("/nowhere", "nowhere", (char *)NULL) == -1 && errno == ENOENT);
 }
 
-/* Strict mode: what is not allowed kills. */
+/* seccomp's strict mode: a call that is not allowed kills. */
 
 static int in[2], out[2];
 static bool by_number;
@@ -246,8 +248,8 @@ static void jails(void) {
   MUST(prctl(PR_SET_SECCOMP, 99) == -1 && errno == EINVAL);
 }
 
-/* Stacks that have room for little more than the program's own calls. What lies below them is another's, and ends who
- * writes there. */
+/* Stacks with room for little more than the program's own calls. The memory below them belongs
+ * to somebody else: a write there ends the program. */
 
 enum { SMALL_BYTES = 4096, PAGES_BYTES = 1 << 16 };
 
@@ -261,7 +263,7 @@ static void *small_stack(void) {
 
 static ucontext_t outside, inside;
 
-/* Without a call that is recorded, so that the stream begins in the next one. */
+/* Passes the time without a recorded call, so that the stream begins in the next call. */
 static void linger(void) {
   struct timespec began, now;
 
@@ -317,7 +319,8 @@ static void on_signal(int number) {
   errno = before;
 }
 
-/* The kernel's frame lies there, too, and is larger than MINSIGSTKSZ says on newer processors. */
+/* The kernel's frame is on this stack, too. On newer processors it is larger than MINSIGSTKSZ
+ * says. */
 static void handle_on_small_stack(void) {
   long frame = sysconf(_SC_MINSIGSTKSZ);
   struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
@@ -363,10 +366,10 @@ static void begin_in_small_thread(void) {
        pthread_join(thread, NULL) == 0);
 }
 
-/* A handler runs where the thread's frames are, and nowhere else. Each session asks for random bytes as it begins: the signal that
- * is raised there waits. */
+/* A handler runs only on the stack that holds the thread's frames. Each session asks for random
+ * bytes as it begins: a signal raised during that call waits. */
 
-static uintptr_t frames; /* of the first thread, below here; 0: nobody looks */
+static uintptr_t frames; /* the first thread's frames are below this address; 0: not checked */
 static volatile sig_atomic_t raised, handled, handled_elsewhere;
 
 static bool is_elsewhere(const void *here) {
@@ -390,7 +393,8 @@ static void note_where(int unused) {
   if (is_elsewhere(&here)) handled_elsewhere++;
 }
 
-/* The session ends, since nobody knows where that name leads, and another begins. */
+/* The session ends, because it is not known which program that name leads to; another session
+ * begins. */
 static void exec_in_vain(void) {
   char *nothing[] = { "nothing-of-that-name", NULL };
 
@@ -408,7 +412,7 @@ static void handlers_elsewhere(void) {
   MUST(raised > 0 && handled > 0 && handled_elsewhere == 0);
 }
 
-/* Later another thread may close a library: nobody walks the loader's list any more. */
+/* Another thread may close a library later, so the library no longer walks the loader's list. */
 static void no_list(void) {
   void *page =
       mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -426,7 +430,7 @@ static void no_list(void) {
   _r_debug.r_map = list;
 }
 
-/* The process is over with its last thread, not with its first. */
+/* The process ends with its last thread, not with its first. */
 
 static void *be_last(void *arg) {
   nap_often();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that knows nothing of tracing and says what it holds of the heap when it ends: a line `ADDRESS BYTES` each.
+/* A program that knows nothing of tracing. When it ends it prints the heap objects that it holds, a
+ * line `ADDRESS BYTES` each.
  *
- * Its threads make objects in every way there is and free each other's, forks, and ends a thread with objects in the
- * hands of a destructor. */
+ * Its threads allocate objects in every way there is and free each other's. It forks, and ends a
+ * thread with objects that a destructor frees. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -48,7 +49,8 @@ static void *toil(void *arg) {
   unsigned seed = (unsigned)(uintptr_t)arg;
   pthread_attr_t attr;
 
-  /* Allocates while it holds the thread's own lock: whoever asks for the same then waits for itself. */
+  /* Allocates while holding the thread's own lock: if the library asks for the same lock then,
+   * it waits for itself. */
   MUST(pthread_getattr_np(pthread_self(), &attr) == 0);
   pthread_attr_destroy(&attr);
   MUST(pthread_setspecific(key, malloc(77)) == 0);
@@ -78,7 +80,7 @@ static void fork_once(void) {
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
 }
 
-/* Longer than the library keeps what a program does to itself. */
+/* Passes more time than the library keeps what a program does to itself. */
 static void linger(void) {
   enum { LINGER_NS = 120000000 };
   struct timespec began, now;

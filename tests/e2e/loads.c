@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loads LIBRARY...: loads them in that order, late. Says why not, and exits with 1. */
+/* loads LIBRARY...: loads the libraries in that order, late. Prints why a library cannot be
+ * loaded, and exits with 1. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built with real.c, lookup.c and rows of its own beside those of calls.def: says what four of its rows answer, after every
- * row was compared with dlsym(), and what versions of one of them do. */
+/* Built with real.c, lookup.c and rows of its own beside those of calls.def. Compares every row
+ * with dlsym(), then prints what four of its rows return, and what versions of one of them
+ * return. */
 #include <dlfcn.h>
 
 #include "agent/preload/lookup.h"

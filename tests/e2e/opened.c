@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opened SERVER CERTS SPOOL_DIR: a session with all that the agent can do, for as long as its standard input is open. The
- * name of the main thread says when the session has begun and when it ends. */
+/* opened SERVER CERTS SPOOL_DIR: a session with everything that the agent can do, as long as its
+ * standard input is open. The name of the main thread shows when the session has begun and when
+ * it ends. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small program that says all it can see of its surroundings, and ends with 7. With LINKED it has the agent inside, says
- * on stderr what that tells it, and does the rest as ever. */
+/* A small program that prints all it can see of its surroundings, and exits with 7. With LINKED
+ * the agent is linked in: the program prints on stderr what the agent reports, and does the rest
+ * as before. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -74,7 +75,7 @@ static void processes(void) {
 static void descriptors(void) {
   int fd = open("/dev/null", O_RDONLY), shown = fd;
 
-#ifdef LINKED /* it knows that it has others', and that they are not its own to close */
+#ifdef LINKED /* other descriptors may be the agent's, which the program must not close */
   shown = fd < 0 ? fd : 3;
 #endif
   printf("descriptor %d\n", shown);

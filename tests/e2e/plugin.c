@@ -30,7 +30,7 @@ int plugin_begin(const char *server, const char *certs, int hz) {
   return error;
 }
 
-/* As a tracepoint that is looked at, and as an event. */
+/* Passes a tracepoint that has a probe, and emits an event. */
 void plugin_event(void) {
   struct ta_passing here = TA_PASSING;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program that knows nothing of tracing, for tests of the preload library: unchanged SCENE...
  *
- * Whatever a scene waits for it really waits for: who ends the wait looks first that the other sleeps in the kernel. A
- * scene ends the program with 1 and a line if something is not as without the library. A program that is over within
- * TRACEAGENT_DELAY_MS, 100 in these tests, leaves no stream: those that are to leave one linger. */
+ * The waits of a scene are real: the thread that ends a wait checks first that the waiting one
+ * sleeps in the kernel. A scene exits with 1 and a line if something differs from a run without
+ * the library. A program that ends within TRACEAGENT_DELAY_MS (100 in these tests) leaves no
+ * stream: scenes that are to leave one linger. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -276,7 +277,7 @@ static void nothing(void) {}
 struct wait {
   const char *name;
   void (*before)(void), (*wait)(void), (*end)(void);
-  bool sleeps_before; /* and says itself when its last sleep comes, which is the one to end */
+  bool sleeps_before; /* sets ready itself before its last sleep, the one to be ended */
 };
 
 static const struct wait waits[] = {
@@ -300,7 +301,7 @@ static const struct wait waits[] = {
   { "recv", nothing, in_recv, send_one },
 };
 
-void *wait_thread(void *arg); /* others may see its name */
+void *wait_thread(void *arg); /* not static: its name is visible to other programs */
 
 void *wait_thread(void *arg) {
   const struct wait *wait = arg;
@@ -325,7 +326,7 @@ static void all_waits(void) {
   in_sleep();
 }
 
-/* A stack that no machine has room for. */
+/* Asks for a stack that no machine has room for. */
 static void no_thread(void) {
   pthread_attr_t attr;
   pthread_t thread;
@@ -335,7 +336,7 @@ static void no_thread(void) {
   pthread_attr_destroy(&attr);
 }
 
-/* A thread that is cancelled where it waits, and cleans up. */
+/* A thread that is cancelled while it waits, and cleans up. */
 
 static void unlock(void *arg) {
   pthread_mutex_unlock(arg);
@@ -367,7 +368,8 @@ static void cancel(void *(*start)(void *)) {
   in_mutex();
 }
 
-/* A handler in the middle of a read() that calls in turn; then one that never comes back to it. */
+/* A handler that runs during a read() and makes calls itself; then one that leaves the read() by
+ * a jump. */
 
 static sigjmp_buf out_of_read;
 static atomic_int signals;
@@ -421,7 +423,8 @@ static void handlers(void) {
   MUST(signals == 3);
 }
 
-/* Longer than the library keeps what a program does to itself, and without a call that it could see. */
+/* Passes more time than the library keeps what a program does to itself, without a call that the
+ * library could see. */
 static void linger(void) {
   enum { LINGER_MS = 120 };
   struct timespec began, now;
@@ -463,12 +466,12 @@ static void serve(void) {
   MUST(client >= 0 && close(client) == 0 && close(door) == 0);
 }
 
-/* As servers do that were begun by root. */
+/* Gives up root's rights, as servers do that were started by root. */
 static void give_up_rights(void) {
   MUST(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
 }
 
-/* A child that fork()'s handlers never saw; its exit handlers are the parent's. */
+/* Creates a child without running fork()'s handlers; the child runs the parent's exit handlers. */
 static void unseen_child(void) {
   int status;
   pid_t pid = _Fork();
@@ -497,7 +500,7 @@ static void children(const char *self) {
   MUST(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
 }
 
-/* 64 MiB, in all ways to come by them, and back. */
+/* Allocates 64 MiB in each possible way, and frees it. */
 static void use_heap(void) {
   enum { BLOCKS = 64, BLOCK_BYTES = 1 << 20 };
   void *block[BLOCKS];
@@ -534,7 +537,7 @@ static void set_up(void) {
   MUST(mtx_init(&mtx, mtx_plain) == thrd_success && cnd_init(&cnd) == thrd_success);
 }
 
-/* Another process, or another thread, ends each of these waits once it sees this one sleep. */
+/* Another process or thread ends each of these waits once it sees this one sleep. */
 
 static void after_it_sleeps(void (*end)(void *arg), void *arg) {
   ready = gettid();
@@ -555,7 +558,7 @@ static void write_line(void *arg) {
   MUST(write(*(int *)arg, "a line\n", 7) == 7);
 }
 
-enum { MUCH = 1 << 17 }; /* more than a pipe takes */
+enum { MUCH = 1 << 17 }; /* more than a pipe holds */
 
 static void read_all(void *arg) {
   static char bytes[1 << 16];
@@ -595,7 +598,7 @@ static void use_streams(void) {
   MUST(fflush(f) == 0 && fread(&byte, 1, 1, f) == 0 && fclose(f) == 0);
 }
 
-/* The child has the lock before the parent asks for it. */
+/* The child takes the lock before the parent asks for it. */
 static void with_locked_file(bool of_fcntl, int fd) {
   struct flock lock = { .l_type = F_WRLCK };
   int go[2];
@@ -608,7 +611,7 @@ static void with_locked_file(bool of_fcntl, int fd) {
   if (pid == 0) {
     MUST(fcntl(fd, F_SETLK, &lock) == 0 && write(go[1], "x", 1) == 1);
     while (!sleeps_of(getppid(), ready)) sched_yield();
-    _exit(0); /* its locks go with it */
+    _exit(0); /* its locks are released with it */
   }
   MUST(read(go[0], &byte, 1) == 1);
   errno = ENOTTY;
@@ -660,7 +663,8 @@ static void use_queues(void) {
   MUST(msgctl(queue, IPC_RMID, NULL) == 0 && semctl(set, 0, IPC_RMID) == 0);
 }
 
-/* The signal by which samples come: the program's handlers get what is sent to them, and nothing else. */
+/* SIGURG, which samples use: the program's handlers get the signals sent to the program, and no
+ * others. */
 
 static atomic_int urgent;
 static sigset_t urgent_mask;
@@ -716,7 +720,7 @@ static void use_urgent(void) {
   act = (struct sigaction){ .sa_sigaction = on_urgent_info, .sa_flags = (int)SA_SIGINFO };
   MUST(sigaction(SIGURG, &act, &act) == 0 && act.sa_handler == on_urgent);
   expect_urgent(1);
-  ready = gettid(); /* without SA_RESTART a call is interrupted */
+  ready = gettid(); /* without SA_RESTART the signal interrupts a call */
   MUST(pthread_create(&other, NULL, interrupt_reader, &self) == 0);
   in_interrupted_read();
   MUST(pthread_join(other, NULL) == 0);
@@ -734,7 +738,7 @@ static void use_urgent(void) {
        signal(SIGUSR1, SIG_DFL) == SIG_IGN);
 }
 
-/* A program that reads the signal from a descriptor reads its own. */
+/* A program that reads SIGURG from a descriptor gets its own signals only. */
 static void read_urgent(void) {
   struct signalfd_siginfo info;
   sigset_t only;
@@ -750,7 +754,7 @@ static void read_urgent(void) {
   close(fd);
 }
 
-/* Runs itself in its place, after attempts that fail and a child's. */
+/* Executes itself, after attempts that fail and an exec in a child. */
 static void run_another(const char *self) {
   char script[] = "/tmp/unchanged-XXXXXX";
   int fd = mkstemp(script), status;
@@ -759,14 +763,14 @@ static void run_another(const char *self) {
   MUST(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1);
   errno = 0;
   MUST(execl("/none/such", "such", NULL) == -1 && errno == ENOENT);
-  MUST(execl(script, "script", NULL) == -1 && errno == EACCES); /* it may not be run */
+  MUST(execl(script, "script", NULL) == -1 && errno == EACCES); /* the file is not executable */
   pid_t pid = vfork();
   if (pid == 0) {
     execl("/bin/true", "true", NULL);
     _exit(1);
   }
   MUST(waitpid(pid, &status, 0) == pid && status == 0);
-  in_sleep(); /* in the same session */
+  in_sleep(); /* the session has not changed */
   MUST(fchmod(fd, 0700) == 0 && close(fd) == 0);
   MUST(execl(script, "script", NULL) == -1 && errno == ENOENT);
   unlink(script);
@@ -775,7 +779,7 @@ static void run_another(const char *self) {
   MUST(false);
 }
 
-/* Returns whether a thread of the agent has begun its work: it has a name then. */
+/* Returns true if a thread of the agent has begun its work: it has a name then. */
 static bool agent_is_at_work(void) {
   DIR *tasks = opendir("/proc/self/task");
   char path[64], name[16];
@@ -793,7 +797,8 @@ static bool agent_is_at_work(void) {
   return found;
 }
 
-/* Asserts that the program's descriptors stay open, whatever the agent's threads do with theirs. */
+/* Asserts that the program's descriptors stay open, whatever the agent's threads do with their
+ * own. */
 static void keep_descriptors(void) {
   enum { KEPT = 40 };
   int kept[KEPT], n = 0;

@@ -17,7 +17,7 @@
 #include "support/patience.h"
 #include "tools/actions/exec.h"
 
-static char pids[] = "/tmp/tc-exec-XXXXXX"; /* a line each */
+static char pids[] = "/tmp/tc-exec-XXXXXX"; /* a pid a line */
 static char shell[] = "/bin/sh", option[] = "-c", script[512];
 static struct tb_diag diag;
 
@@ -78,7 +78,7 @@ Test(exec, its_signal_is_told) {
   both_are_dead();
 }
 
-/* The command ends the wait itself, through the pipe, once both processes run. */
+/* The command itself ends the wait, through the pipe, once both processes run. */
 Test(exec, one_that_is_stopped_leaves_nothing) {
   char then[128];
   int ends[2];
@@ -155,7 +155,7 @@ static void stop(struct lasting *l) {
   close(l->stop[0]);
 }
 
-/* The second one's warden has not the first one's line. */
+/* The second action's warden has not inherited the first one's pipe. */
 static void each_ends_by_itself(void) {
   static struct lasting first, second;
 
@@ -198,14 +198,15 @@ static void *run_true(void *self) {
   return NULL;
 }
 
-/* A lock of the allocator that another thread holds at fork() stays locked in the child, unless libc is the allocator. */
+/* If another thread holds an allocator's lock at fork(), the lock stays locked in the child,
+ * unless the allocator is libc's. */
 Test(exec, a_warden_allocates_nothing) {
   pthread_t other, thread;
 
   cr_assert_eq(pthread_create(&other, NULL, allocate, NULL), 0);
   for (int i = 0; i < COMMANDS; i++) {
     enum ac_outcome outcome = AC_FAILED;
-    cr_assert_eq(pthread_create(&thread, NULL, run_true, &outcome), 0); /* with nothing in stock */
+    cr_assert_eq(pthread_create(&thread, NULL, run_true, &outcome), 0); /* its cache is empty */
     cr_assert_eq(pthread_join(thread, NULL), 0);
     cr_assert_eq(outcome, AC_DONE);
   }

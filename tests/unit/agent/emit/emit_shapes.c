@@ -12,7 +12,7 @@ static void gens(int n) {
   for (int i = 0; i < n; i++) emit_end_generation();
 }
 
-/* Longer than a call may last without having blocked. */
+/* Passes more time than a call may last without counting as blocked. */
 static void pass_time(void) {
   for (uint64_t end = ta_mono_ns() + 100000; ta_mono_ns() < end;) {
   }
@@ -255,7 +255,7 @@ static void a_thread_is_woken_by_another(void) {
     pthread_create(&thread, NULL, waits_for_a_friend, (void *[]){ &met, &friend });
     pthread_barrier_wait(&met);
     gens(i);
-    ta_fiber_switch(friend); /* nobody starts another's */
+    ta_fiber_switch(friend); /* misuse: only the thread itself runs its own goroutine */
     ta_fiber_unblock(friend);
     gens(i);
     ta_fiber_unblock(friend);
@@ -334,7 +334,7 @@ static void texts_are_cut(void) {
     memcpy(text + at, "\xe2\x82\xac", 3);
     ta_log(0, key, text);
   }
-  memset(text, '\xe2', sizeof text - 1); /* no UTF-8 at all */
+  memset(text, '\xe2', sizeof text - 1); /* not valid UTF-8 */
   ta_log(0, key, text);
   memset(text, '\x80', sizeof text - 1);
   ta_log(0, key, text);
@@ -342,7 +342,7 @@ static void texts_are_cut(void) {
   ta_log(0, 0, "no key");
   ta_region_begin(ta_name_of(text), 0);
   ta_region_end();
-  for (int i = 0; i < 200; i++) ta_log(0, key, text); /* more than a batch of texts */
+  for (int i = 0; i < 200; i++) ta_log(0, key, text); /* more text than a batch holds */
 }
 
 static void figures(void) {
@@ -367,7 +367,7 @@ static void the_world_stops(void) {
   ta_pause_end();
 }
 
-/* A runtime of its own: what it does with fibers, and with its heap. */
+/* A program with a runtime of its own: its fibers and its heap. */
 
 static void fibers_yield(void) {
   ta_fiber a = ta_fiber_create(ta_name_of("a"), 0), b = ta_fiber_create(ta_name_of("b"), 1);
@@ -440,7 +440,7 @@ static void sweeps_and_assists_last_for_generations(void) {
   for (int i = 0; i < 4; i++) {
     ta_gc_assist_begin();
     ta_gc_sweep_begin();
-    gens(i); /* it is silent */
+    gens(i); /* the thread emits nothing */
     ta_wait_begin(TA_WAIT_MUTEX);
     gens(i);
     ta_wait_end();
@@ -448,7 +448,7 @@ static void sweeps_and_assists_last_for_generations(void) {
     gens(i);
     ta_syscall_end();
     ta_fiber_yield(0);
-    gens(i); /* and stands ready */
+    gens(i); /* and is runnable */
     ta_fiber_switch(f);
     ta_fiber_block(TA_WAIT_COND);
     gens(i);
@@ -465,7 +465,7 @@ static void sweeps_and_assists_last_for_generations(void) {
   ta_gc_sweep_begin();
   ta_wait_begin(TA_WAIT_MUTEX);
   gens(1);
-  ta_syscall_begin(); /* says nothing, and comes in */
+  ta_syscall_begin(); /* emits nothing, and then enters the new generation */
   gens(1);
   ta_syscall_end();
   ta_wait_end();
@@ -561,7 +561,7 @@ static void nonsense_is_left_out(void) {
   ta_thread_attach(4095);
 }
 
-/* Many at once. */
+/* Many threads at once. */
 
 enum { CROWD = 6, ROUNDS = 200 };
 

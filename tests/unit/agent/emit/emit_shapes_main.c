@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit_shapes FOLDER: writes the trace of every shape in every version to FOLDER/VERSION-SHAPE.trace, and of each
- * that has several generations the second one alone, as an archive would serve it. */
+/* emit_shapes FOLDER: writes the trace of every shape in every version to
+ * FOLDER/VERSION-SHAPE.trace. If a shape has several generations, the second one is written
+ * alone, too, as an archive would serve it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ int main(int argc, char **argv) {
   for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
     for (size_t i = 0; i < emit_shape_count; i++) {
       static struct emitted e;
-      bool stacks = versions[v] >= 25; /* the older are told without */
+      bool stacks = versions[v] >= 25; /* older versions are written without stacks */
       struct ta_emit_config config = { .version = versions[v],
                                        .generation_ms = 60000,
                                        .stack_depth = stacks ? 8 : 0,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves main() while a thread emits and generations end, without a word to the agent; for test_emit.c. Answers 5. With an
- * argument its threads end one by one: the last one's end is the process's, with the handlers of exit(); one answers 6.
+/* Leaves main() while a thread emits and generations end, without telling the agent; for
+ * test_emit.c. Exits with 5. With an argument the program's threads end one by one. The end of the
+ * last thread ends the process and runs the handlers of exit(), one of which exits with 6.
  *
- *   leave                  and nothing else
- *   leave-without-thread   once they have, no thread can be made, the first two times
- *   leave-without-threads  nor ever
- *   leave-stuck            the outlet takes no more once the session is to be stopped
- *   leave-unstopped        the last one stops the session in vain, because of the outlet, which goes on later; beside the
- *                          flusher there is another thread of the agent's, as a stream has */
+ *   leave                  nothing else
+ *   leave-without-thread   after main() no thread can be created, the first two times
+ *   leave-without-threads  after main() no thread can ever be created
+ *   leave-stuck            the outlet accepts nothing once the session is to be stopped
+ *   leave-unstopped        the last thread cannot stop the session, because the outlet blocks and
+ *                          continues later; beside the flusher there is another thread of the agent, as with a stream */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -21,13 +22,13 @@
 
 static const char *how;
 static atomic_bool main_has_left, is_stopping, is_held;
-static atomic_uint made; /* threads, since then */
+static atomic_uint made; /* threads created since main() was left */
 
 static bool is(const char *name) {
   return how != NULL && strcmp(how, name) == 0;
 }
 
-/* Before the program's own. */
+/* Replaces the C library's. */
 int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {
   int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* misuse_debug NAME: in a session, does what misuses.c calls so, with the parts of the agent that count misuse compiled
- * as a debug build has them. Ends with 0 if it lives. Beside those of misuses.c:
+/* misuse_debug NAME: in a session, commits the misuse of that name in misuses.c. The parts of the
+ * agent that count misuse are compiled as in a debug build. Exits with 0 if it survives. More names
+ * than in misuses.c:
  *
  *   fit                   nothing that is misuse
  *   begun_before          ends what began before the session
@@ -69,7 +70,7 @@ int main(int argc, char **argv) {
   if (argc != 2 || !ta_misuse_aborts) return 2;
   if (strcmp(argv[1], "begun_before") == 0) ta_region_begin(0, 0);
   if (emit_begin_version(&e, 26) != 0) return 3;
-  ta_misuse_aborts = true; /* which the scene has changed */
+  ta_misuse_aborts = true; /* the scene has cleared it */
   commit(argv[1]);
   if (emit_end(&e) != 0) return 4;
   emit_free(&e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* standing_clock FILE: writes the trace of a session whose clock stands. */
+/* standing_clock FILE: writes the trace of a session whose clock stands still. */
 #include <stdio.h>
 
 #include "tests/unit/agent/emit/standing_clock.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program's emitted events are a valid trace, whatever the program does and even if memory or time run out. */
+/* A program's emitted events are a valid trace, whatever the program does, also if memory or
+ * time run out. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +21,8 @@ static bool is_status(uint8_t type) {
   return type == TW_EV_GO_STATUS || type == TW_EV_GO_STATUS_STACK || type == TW_EV_PROC_STATUS;
 }
 
-/* The session ends; its one trace has these events, statuses and Syncs apart. */
+/* Ends the session, and expects its only trace to have these events; statuses and Syncs do not
+ * count. */
 static void expect_events(struct emitted *e, const char *names) {
   char text[2000] = "";
 
@@ -61,8 +63,9 @@ static void every_shape(unsigned version) {
   }
 }
 
-/* E1, E4, E5, E8, E10: the reader refuses a status that is missing, late or told twice, a range that was not told
- * anew, a torn event. E14 is the shape of texts that are cut. */
+/* E1, E4, E5, E8, E10: the reader refuses a status that is missing, late or reported twice, a
+ * range that is not restated in a new generation, a torn event. E14 is the shape whose texts are
+ * cut. */
 Test(emit, every_shape_is_a_trace_of_1_22) {
   every_shape(22);
 }
@@ -93,7 +96,8 @@ Test(emit, a_short_call_keeps_it) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  /* Nested calls are left out, so that only the clock decides; the shortest of many is short. */
+  /* Nested calls are not recorded, so the clock alone decides; of many calls the shortest is
+   * short enough. */
   for (int i = 0; i < 1000; i++) {
     ta_syscall_begin();
     ta_syscall_end();
@@ -123,7 +127,7 @@ Test(emit, a_switch_is_one_event_from_1_23_on) {
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   ta_fiber_switch(ta_fiber_create(ta_name_of("f"), 1));
   ta_fiber_end();
-  /* The reader tells one switch as three. */
+  /* The reader reports one switch as three events. */
   expect_events(&e, ATTACHED
                 "GoCreateBlocked GoSwitch GoBlock GoStart GoSwitchDestroy GoDestroy GoStart");
 }
@@ -153,7 +157,7 @@ Test(emit, a_thread_that_ends_closes_what_is_open) {
   pthread_join(thread, NULL);
   ta_fiber_switch(f);
   ta_region_end();
-  /* The fiber's region stays the fiber's. */
+  /* The region belongs to the fiber, and stays open in it. */
   expect_events(&e, ATTACHED "GoCreate " ATTACHED "GoBlock GoStart UserRegionBegin "
                              "GoUnblock GoBlock GoStart GoDestroy ProcStop "
                              "GoSwitch GoBlock GoStart UserRegionEnd");
@@ -232,7 +236,7 @@ static void check_clock(int monotonic) {
 }
 
 #ifndef __SANITIZE_THREAD__ /* its allocator reads the clock */
-/* Emits while rdtsc, and with it the vdso's clock, would end the thread. */
+/* Emits while rdtsc, and so the vdso's clock, would end the thread. */
 struct without_counter {
   struct emitted e;
   bool forbidden, by_counter;
@@ -243,7 +247,7 @@ static void *emit_without_counter(void *self) {
   struct without_counter *w = self;
   struct ta_emit_config config = { .generation_ms = 60000 };
 
-  w->forbidden = prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0; /* not on every processor */
+  w->forbidden = prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0; /* some processors cannot */
   w->error = emit_begin(&w->e, &config, 1 << 20);
   ta_heap_goal(1);
   w->by_counter = status_now().cycle_clock != 0;
@@ -349,7 +353,7 @@ Test(emit, a_pause_without_end_costs_its_generation) {
   ta_pause_begin(ta_name_of("again"));
   ta_pause_end();
   cr_assert_eq(emit_end(&e), 0);
-  cr_assert_geq(e.lost, 1); /* on a slow machine the second pause may be too long, too */
+  cr_assert_geq(e.lost, 1); /* on a slow machine the second pause may be too long as well */
   for (unsigned i = 0; i < e.traces; i++) {
     struct tt_run run = read_trace(&e, i, "after a pause");
     tt_run_fini(&run);
@@ -359,7 +363,7 @@ Test(emit, a_pause_without_end_costs_its_generation) {
 
 /* Memory. */
 
-/* An outlet that stands still while the test says so. */
+/* An outlet that blocks as long as `held` is true. */
 static atomic_bool held;
 static struct ta_outlet behind;
 
@@ -395,7 +399,7 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
   struct ta_outlet out = behind = emit_outlet(&e);
   pthread_t thread;
 
-  /* The scene's outlet with a door in front of it; three batches are all there are. */
+  /* The scene's outlet behind one that can block; the memory is three batches. */
   out.put = put_when_free;
   cr_assert_eq(ta_emit_start_to(&out, &config, 3 * 80 << 10), 0);
 
@@ -412,7 +416,7 @@ Test(emit, a_generation_without_memory_is_lost_whole_and_the_next_is_there) {
   pthread_create(&thread, NULL, drops_too, NULL);
   pthread_join(thread, NULL);
   held = false;
-  ends_wanted = 2; /* then all batches are back */
+  ends_wanted = 2; /* after two ends all batches are free again */
   cr_assert(until(ended_as_often));
   ta_wait_end();
   ta_fiber_end();
@@ -440,7 +444,7 @@ Test(emit, fibers_beyond_their_number_are_counted_and_all_else_goes_on) {
   cr_assert_eq(ta_goes_make(MOST), TB_OK);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   for (; (f = ta_fiber_create(TA_WAIT_POLL, 0)) != 0; n++) last = f;
-  cr_assert_eq(n, MOST - 1); /* and this thread */
+  cr_assert_eq(n, MOST - 1); /* this thread has a goroutine, too */
   cr_assert_eq(status_now().dropped, 1);
   emit_end_generation();
   ta_fiber_switch(last);
@@ -459,13 +463,13 @@ Test(emit, a_forked_child_is_off_and_may_begin_anew) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  emit_end_generation(); /* its thread is under way, and allocates nothing any more */
+  emit_end_generation(); /* the flusher has started, and allocates nothing any more */
   ta_region_begin(ta_name_of("parent"), 0);
   pid_t child = fork();
   if (child == 0) {
     ta_region_end();
     bool ok = ta_emit_sync(0) == TA_E_OFF;
-#ifndef __SANITIZE_THREAD__ /* it allows no threads in a forked child */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer allows no threads in a forked child */
     struct emitted own;
     ok = ok && emit_begin_version(&own, 26) == 0;
     ta_heap_alloc(1);
@@ -487,7 +491,7 @@ static void expect_exit(const char *argument, int code) {
   pid_t child = fork();
 
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that does not end by itself */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* kills a child that does not end by itself */
     execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, argument, (char *)NULL);
     _exit(127);
   }
@@ -501,12 +505,12 @@ Test(emit, exit_does_not_wait_for_anybody) {
   expect_exit(NULL, 5);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it has a thread of its own, which nobody can tell from the host's */
+#ifndef __SANITIZE_THREAD__ /* its runtime has a thread that cannot be told apart from the host's */
 Test(emit, a_process_ends_with_the_last_thread_of_its_host) {
   expect_exit("leave", 6);
 }
 
-/* Such a process once stayed for ever, with only the agent's threads left. */
+/* Such a process once never ended: only the agent's threads were left. */
 Test(emit, a_process_whose_host_has_left_ends_though_threads_cannot_be_made) {
   expect_exit("leave-without-thread", 6);
   expect_exit("leave-without-threads", 6);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E2: a thread goes on as the goroutine that its creator wrote, however long it takes to start; a thread without a
- * traced creator, or in another session, makes its own. */
+/* E2: a thread runs the goroutine that its creator wrote, however long the thread takes to
+ * start. A thread without a traced creator, or one that starts in another session, creates its
+ * own goroutine. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,7 +32,7 @@ static struct reported end(struct emitted *e) {
   return reported;
 }
 
-/* The first of its type that names that goroutine, or is its own. */
+/* Returns the first event of its type that names that goroutine, or belongs to it. */
 static const struct to_event *find(const struct reported *reported, enum tw_event type,
                                    uint64_t id) {
   const struct to_event *found = NULL;
@@ -132,7 +133,7 @@ Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) 
   tt_run_fini(&reported.run);
 }
 
-/* Enters the heap first, as a handler of the thread may have done before. */
+/* Emits a heap event first, as a handler of the thread may do before. */
 static void *live_first(void *arg) {
   ta_heap_alloc(3);
   return live(arg);
@@ -180,7 +181,7 @@ Test(emit_births, what_was_told_of_a_thread_that_said_nothing_ends_with_the_next
   tt_run_fini(&reported.run);
 }
 
-/* Somebody else runs what was told. */
+/* Another thread runs the goroutine that was meant for this one. */
 Test(emit_births, who_finds_it_taken_makes_itself) {
   struct emitted e;
 
@@ -226,7 +227,7 @@ Test(emit_births, what_runs_already_cannot_be_ended_and_nothing_else_is) {
   tt_run_fini(&reported.run);
 }
 
-/* Many at once, while generations end as fast as they can. */
+/* Many births at once, while generations end as fast as they can. */
 
 enum { MAKERS = 4, KIDS = 25 };
 static atomic_int making;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E9: the agent's clock. By made-up counters: what a tick is, whatever the counter's rate does. By traces: an event has
- * the time that the program saw around it, and what passes from thread to thread is told in that order. */
+/* E9: the agent's clock. With simulated counters: the length of a tick, whatever the counter's
+ * rate does. In traces: an event has the time that the program saw around it, and events of an
+ * object that passes from thread to thread are in that order. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,19 +20,19 @@ enum { RATES = sizeof rates / sizeof *rates, BLUR = 60 };
 
 struct machine {
   uint64_t hz;
-  uint64_t cycles, ns; /* at one moment, from which it counts at that rate */
+  uint64_t cycles, ns; /* at one moment, from which the counter runs at hz */
 };
 
 static uint64_t cycles_at(const struct machine *m, uint64_t ns) {
   return m->cycles + (uint64_t)((unsigned __int128)(ns - m->ns) * m->hz / second_ns);
 }
 
-/* late: by so many cycles the reading missed the moment, at most half its blur. */
+/* late: the number of cycles by which the reading missed the moment, at most half its blur. */
 static struct ta_moment moment_at(const struct machine *m, uint64_t ns, int late) {
   return (struct ta_moment){ cycles_at(m, ns) + late, BLUR, ns, ns };
 }
 
-/* A session's first clock, as badly measured as it may be: over 1 ms. */
+/* A session's first clock, measured as badly as is possible, over 1 ms. */
 static struct ta_ticks begin_on(const struct machine *m, struct ta_rate *rate) {
   struct ta_moment from = moment_at(m, m->ns, -BLUR / 2),
                    to = moment_at(m, m->ns + 1000000, BLUR / 2);
@@ -56,7 +57,7 @@ static void expect_off(const struct ta_ticks *clock, const struct machine *m, ui
             (unsigned long)m->hz, (long)off);
 }
 
-/* A session that begins late goes by CLOCK_MONOTONIC first. */
+/* A session that begins late uses CLOCK_MONOTONIC first. */
 Test(emit_clock, learns_the_rate_in_its_first_generation_and_goes_on_at_the_same_tick) {
   struct machine m = { .hz = 2899999999, .cycles = 1 << 20, .ns = second_ns };
   struct ta_moment from = moment_at(&m, m.ns, -BLUR / 2),
@@ -76,8 +77,8 @@ Test(emit_clock, learns_the_rate_in_its_first_generation_and_goes_on_at_the_same
 }
 
 Test(emit_clock, a_tick_is_eight_nanoseconds_at_any_rate) {
-  static const uint64_t years_ns[] = { 0,
-                                       UINT64_C(315576000) * 1000000000 }; /* the machine is up */
+  static const uint64_t years_ns[] = { 0, UINT64_C(315576000) *
+                                              1000000000 }; /* how long the machine has been up */
 
   for (unsigned i = 0; i < RATES; i++) {
     for (unsigned y = 0; y < 2; y++) {
@@ -98,7 +99,7 @@ Test(emit_clock, generation_after_generation_it_goes_on_and_is_measured_better) 
     struct ta_ticks clock = begin_on(&m, &rate);
     uint64_t now_ns = born_ns;
     for (int gen = 1; gen <= 100; gen++) {
-      now_ns += gen % 3 == 0 ? second_ns / 20 : second_ns; /* as by time, or by bytes */
+      now_ns += gen % 3 == 0 ? second_ns / 20 : second_ns; /* ended by size, or by time */
       struct ta_moment now = moment_at(&m, now_ns, gen % 2 == 0 ? BLUR / 2 : -BLUR / 2);
       struct ta_ticks next = ta_ticks_next(&clock, &rate, &now);
       cr_assert_eq(ta_ticks_at(&next, &now), ta_ticks_at(&clock, &now), "generation %d", gen);
@@ -107,7 +108,7 @@ Test(emit_clock, generation_after_generation_it_goes_on_and_is_measured_better) 
     }
     int64_t whole =
         (int64_t)(ta_ticks_of_cycles(&clock, cycles_at(&m, now_ns)) * TA_TICK_NS - now_ns);
-    cr_assert(whole > -100000 && whole < 100000, "%ld", (long)whole); /* the first second's */
+    cr_assert(whole > -100000 && whole < 100000, "%ld", (long)whole); /* the error of second 1 */
   }
 }
 
@@ -133,7 +134,7 @@ Test(emit_clock, never_goes_back_nor_overflows_in_ten_years) {
   }
 }
 
-/* As readers do it: in floating point, each difference by itself. */
+/* Computed as readers do: in floating point, each difference by itself. */
 Test(emit_clock, readers_lose_nothing_of_a_tick) {
   double ns_per_tick = 1.0 / ((double)TA_TICKS_A_SECOND / 1e9);
 
@@ -160,7 +161,7 @@ Test(emit_clock, follows_a_clock_that_is_slewed) {
   }
 }
 
-/* The machine slept for that long, or somebody set its counter. */
+/* The machine was suspended for that long, or somebody set its counter. */
 Test(emit_clock, a_jump_is_no_other_rate) {
   enum { GENERATIONS = 12 };
   static const int64_t jump_ns[][GENERATIONS] = {
@@ -187,7 +188,7 @@ Test(emit_clock, a_jump_is_no_other_rate) {
       clock = next;
       if (i < 4) expect_off(&clock, &m, now_ns, 1000000); /* 1000 ppm */
     }
-    expect_off(&clock, &m, now_ns, 1000); /* and it is measured as well as ever */
+    expect_off(&clock, &m, now_ns, 1000); /* the rate is measured as well as before */
   }
 }
 
@@ -211,7 +212,7 @@ static void interrupt(int signal) {
   (void)signal;
 }
 
-/* The program has a timer that is faster than the sleep. */
+/* The program has a timer with an interval shorter than the sleep. */
 Test(emit_clock, is_measured_for_long_enough_whatever_signals_come) {
   const struct itimerval fast = { { 0, 100 }, { 0, 100 } }, none = { 0 };
   struct ta_rate rate;
@@ -244,11 +245,11 @@ Test(emit_clock, does_not_go_by_a_moment_that_is_blurred) {
   expect_off(&clock, &m, good.mono_ns, 100);
 }
 
-/* A counter that begins anew, stands still, or is another machine's. */
+/* A counter that restarts, stops, or belongs to another machine. */
 Test(emit_clock, leaves_a_counter_that_jumps) {
   static const struct {
     uint64_t cycles, hz;
-    bool ahead; /* the trace is, of CLOCK_MONOTONIC: it goes on all the same */
+    bool ahead; /* the trace is ahead of CLOCK_MONOTONIC, and its time goes on rising */
   } then[] = { { 0, 2000000000, false },
                { UINT64_C(1) << 40, 0, false },
                { (UINT64_C(1) << 40) + 1, 1000000000, false },
@@ -283,14 +284,14 @@ Test(emit_clock, does_not_count_by_what_is_slower_than_ticks) {
 
 /* Traces. */
 
-/* Time. A batch holds some 13,000 of these events. */
+/* Time: a batch holds some 13,000 of these events. */
 
 enum { LOOKS = 20, BETWEEN = 4000, AT_ONCE = 16, MEASURED_NS = 20000000 };
 static uint64_t before_ns[LOOKS], after_ns[LOOKS], ahead_ns[LOOKS];
 static unsigned looks_seen;
 
-/* The clocks' own snapshot, which may be blurred where a clock is slow to read, and what the counter's rate may be
- * off. */
+/* The slack covers the snapshot of the clocks, which may be blurred if a clock is slow to read,
+ * and the error of the counter's rate. */
 static void look_at(const struct to_generation *gen, const struct to_event *ev) {
   struct to_clock clock;
   uint64_t i = ev->args[0];
@@ -312,8 +313,9 @@ static tb_rc take_looks(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
-/* Time rises by a tick an event: one that takes less to write is ahead of the clock, and the next more so. At most by
- * what this answers, if it was by ahead. */
+/* Time rises by a tick an event: an event that takes less than a tick to write is ahead of the
+ * clock, and the next one more so. Returns the most by which events can be ahead now, if it was
+ * `ahead` before. */
 static uint64_t write_densely(uint64_t ahead) {
   for (unsigned n = 0; n < BETWEEN; n += AT_ONCE) {
     uint64_t begun = ta_mono_ns();
@@ -348,11 +350,11 @@ Test(emit_clock, so_it_has_by_the_other_clock) {
   look_at_the_time(1);
 }
 
-/* Order. Threads make objects and pass them on; who gets one frees it. */
+/* Order: threads create objects and pass them on; the thread that gets an object frees it. */
 
 enum { THREADS = 4, OBJECTS = 30000, ALL = THREADS * OBJECTS, PLACES = 4, ALIGN = 8 };
 static char arena[(ALL + 1) * ALIGN];
-static _Atomic unsigned place[PLACES]; /* an object's number, from 1; 0: none */
+static _Atomic unsigned place[PLACES]; /* number of the object, from 1; 0: none */
 static atomic_uint done;
 static bool made[ALL + 1];
 static unsigned frees, inverted;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many threads: some without a goroutine, more than there may be, and what they do to one another. */
+/* Many threads: some without a goroutine, more threads than there may be, and what threads do to
+ * one another. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "tests/unit/agent/emit/emit_read.h"
 #include "traceexperiment.h"
 
-/* A thread that finds no place for its goroutine tries again with each call, and its end says nothing. */
+/* A thread for which there is no goroutine left tries again with each call; at its end it emits
+ * nothing. */
 static void *stay_out(void *arg) {
   ta_heap_alloc(1);
   ta_heap_alloc(1);
@@ -32,7 +34,7 @@ Test(emit_crowd, a_thread_without_a_goroutine_writes_nothing) {
   emit_free(&e);
 }
 
-/* E4: its goroutine is made by its first event, and before that there is none whose status could be told. */
+/* E4: its first event creates its goroutine; before that no goroutine has a status to report. */
 Test(emit_crowd, a_thread_without_a_goroutine_yet_states_its_proc_alone) {
   struct emitted e;
   size_t procs = 0, made = SIZE_MAX;
@@ -58,7 +60,7 @@ Test(emit_crowd, a_thread_without_a_goroutine_yet_states_its_proc_alone) {
   emit_free(&e);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it wants a megabyte for each */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer needs a megabyte a thread */
 static void *stays(void *met) {
   ta_heap_alloc(1);
   pthread_barrier_wait(met);
@@ -93,8 +95,8 @@ Test(emit_crowd, threads_beyond_their_number_are_counted_and_all_else_goes_on) {
   emit_free(&e);
 }
 
-/* A crowd of threads that write little, and one among them that writes much, in the memory of the default spool: a
- * quarter of 16 MiB. Generations end while all of them write. */
+/* Many threads that write little, and one that writes much, in the memory of the default spool:
+ * a quarter of 16 MiB. Generations end while all of them write. */
 enum { CROWD = 2000, CROWD_GENERATIONS = 3, CROWD_WAITS = 10, DENSE_REGIONS = 30000 };
 static pthread_barrier_t crowd_round;
 
@@ -148,12 +150,12 @@ Test(emit_crowd, two_thousand_quiet_threads_and_a_dense_one_lose_nothing) {
 }
 #endif
 
-/* E2, E13, E16, E17: whatever several threads do to one another's fibers, with generations ending under
- * them and too little memory for most: what is not lost is whole. */
+/* E2, E13, E16, E17: several threads do anything to one another's fibers, while generations end
+ * and there is too little memory for most events. Whatever is not lost is whole. */
 enum { RIOTERS = 4, RIOT_ROUNDS = 3000, RIOT_FIBERS = 5 };
 static ta_fiber riot_fibers[RIOT_FIBERS];
 static _Atomic ta_fiber rioters[RIOTERS];
-static atomic_bool leaves_sections_open; /* and goes on until it no longer does */
+static atomic_bool leaves_sections_open; /* while true, riot() goes on */
 
 static void *riot(void *arg) {
   uintptr_t self = (uintptr_t)arg;
@@ -165,7 +167,7 @@ static void *riot(void *arg) {
     random ^= random >> 7;
     random ^= random << 17;
     ta_fiber other = riot_fibers[random / 16 % RIOT_FIBERS];
-    unsigned first = atomic_load(&leaves_sections_open) ? 6 : 0; /* others' fibers: none */
+    unsigned first = atomic_load(&leaves_sections_open) ? 6 : 0; /* not on others' fibers */
     switch (first + random % (16 - first)) {
     case 0: ta_fiber_switch(other); break;
     case 1: ta_fiber_switch(0); break;
@@ -240,8 +242,8 @@ Test(emit_crowd, with_too_little_memory_what_is_not_lost_is_whole) {
   check_riot(26, 8 * 80 << 10);
 }
 
-#ifndef __SANITIZE_THREAD__ /* under which few are ever caught in the middle, and it takes minutes */
-/* Any thread is left behind at any moment, and comes in again. */
+#ifndef __SANITIZE_THREAD__ /* few threads are caught in the middle under it, and the test takes minutes */
+/* The flusher leaves any thread behind at any moment, and the thread enters again. */
 Test(emit_crowd, what_a_flusher_without_patience_does_not_lose_is_whole) {
   static struct emitted e;
   struct ta_emit_config config = { .generation_ms = 60000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Begin and end of a session: late, or while other threads wait for it. */
+/* Begin and end of a session: late, or while other threads wait for the end. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static struct ta_forward_config config_of(const struct scene *s) {
 static struct scene quiet_scene(struct tt_collector_rules rules) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
-  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0); /* the collector takes one at a time */
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0); /* one connection at a time */
   tt_collector_rule(s.collector, rules);
   return s;
 }
@@ -44,7 +44,7 @@ static void *sync_for_ever(void *answer) {
   return NULL;
 }
 
-/* Both once waited for ever. */
+/* Both calls once waited for ever. */
 Test(emit_ends, neither_stop_nor_status_waits_for_a_sync_without_end) {
   struct scene s = quiet_scene((struct tt_collector_rules){ .no_acks = true });
   struct ta_forward_config where = config_of(&s);
@@ -54,7 +54,7 @@ Test(emit_ends, neither_stop_nor_status_waits_for_a_sync_without_end) {
   cr_assert_eq(ta_emit_start(&where, NULL), TA_OK);
   ta_heap_alloc(1);
   cr_assert_eq(pthread_create(&waiter, NULL, sync_for_ever, &answer), 0);
-  TT_WAIT_UNTIL(generations() > 0); /* now it waits for the acks */
+  TT_WAIT_UNTIL(generations() > 0); /* the waiter waits for acks now */
   cr_assert_eq(ta_emit_stop(100), TA_E_TIMEOUT);
   cr_assert_eq(pthread_join(waiter, NULL), 0);
   cr_assert_lt(answer, TA_OK);
@@ -87,7 +87,7 @@ Test(emit_ends, a_late_session_has_no_thread_and_no_connection_and_loses_nothing
   struct ta_forward_config where = config_of(&s);
   unsigned connections = seen_by(&s).connections;
 
-  int before = tasks(); /* one of them may be about to end */
+  int before = tasks(); /* one of the threads may be about to end */
   cr_assert_eq(ta_emit_start_late(&where, NULL), TA_OK);
   ta_region_begin(ta_name_of("early"), 0);
   cr_assert_leq(tasks(), before);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F1 to F4, F11, F13 to F16, J10: experiments that a program emits, read back as the collector reads them, and without
- * them as Go's tools do. */
+/* F1 to F4, F11, F13 to F16, J10: experiments that a program emits, read as the collector reads
+ * them, and without them as Go's tools do. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct reported {
   struct tb_mem mem;
   struct to_substreams *streams;
   unsigned count[EVENTS], strangers, others;
-  uint64_t last_of_lru; /* in the generation */
+  uint64_t last_of_lru; /* the last number in the generation */
   unsigned blobs, tables;
   char text[64];
 };
@@ -101,7 +101,7 @@ static struct reported read_trace(const void *bytes, size_t n) {
   return reported;
 }
 
-/* The same trace as `fetch` gives it. */
+/* Returns the same trace as `fetch` writes it. */
 static size_t stripped(const unsigned char *bytes, size_t n, unsigned char *out) {
   struct tk_strip *s = calloc(1, sizeof *s);
   const unsigned char *piece;
@@ -134,7 +134,8 @@ static void begin(unsigned version) {
   cr_assert_eq(emit_begin_version(&emitted, version), 0);
 }
 
-/* Reads it twice, and the second time nothing of an experiment may be left, and all else still there. */
+/* Reads the trace twice. The second time nothing of an experiment may be left, and everything
+ * else must still be there. */
 static struct reported end(void) {
   struct ta_emit_status status = { .size = sizeof status };
 
@@ -205,7 +206,8 @@ Test(emit_experiments, stand_where_their_context_lets_them) {
   cr_assert_eq(end().count[EVICT], 2);
 }
 
-/* The lock's holder evicts and says so, in one: the numbers are in the order of the list's changes. */
+/* The lock's holder evicts and emits the event under the same lock: the numbers are in the order
+ * of the list's changes. */
 static pthread_mutex_t lru_lock = PTHREAD_MUTEX_INITIALIZER;
 static ta_sequence lru_order;
 enum { EVICTIONS = 2000, EVICTORS = 4 };
@@ -250,8 +252,9 @@ Test(emit_experiments, carry_blobs_of_any_size) {
   free(bytes);
 }
 
-/* J11: what a snapshot of 2,000 pages costs as so many events and as one blob, in time of this thread and bytes. Of
- * several tries the cheapest counts: a busy machine only adds. */
+/* J11: the cost of a snapshot of 2,000 pages as that many events and as one blob, in time of
+ * this thread and in bytes. Of several tries the cheapest counts, because a busy machine only
+ * adds. */
 enum { PAGES = 2000, PAGE_BYTES = 16 };
 
 static uint64_t thread_ns(void) {
@@ -310,7 +313,7 @@ Test(emit_experiments, a_blob_costs_less_than_the_events_it_replaces) {
   cr_assert_lt(blob.bytes, events.bytes, "%zu bytes, %zu bytes", blob.bytes, events.bytes);
 }
 
-/* F15: a generation asked for in the middle of a hold ends after it. */
+/* F15: a generation whose end is requested in the middle of a hold ends after the hold. */
 static void *ask_for_ends(void *arg) {
   (void)arg;
   ta_emit_sync(-1);
@@ -343,8 +346,8 @@ static uint64_t misused(void) {
   return status.misused;
 }
 
-/* F1: what the guide promises of the two. A log needs no declaration; an experiment takes less room where there is
- * much to say, and stands where no goroutine runs. */
+/* F1: what the guide promises of logs and experiments. A log needs no declaration. An experiment
+ * takes less room if there is much to record, and can be emitted while no goroutine runs. */
 enum { READINGS = 2000 };
 
 static void log_readings(const unsigned char *bytes) {
@@ -391,11 +394,11 @@ Test(emit_experiments, that_make_no_sense_are_left_out_and_counted) {
   begin(26);
   ta_experiment_emit(event[TICK], 0, 0, 0, 0);
   ta_wait_begin(TA_WAIT_POLL);
-  ta_experiment_emit(event[TICK], 0, 0, 0, 0); /* needs what runs */
+  ta_experiment_emit(event[TICK], 0, 0, 0, 0); /* misuse: the event needs a running goroutine */
   cr_assert_eq(misused(), 1);
   ta_wait_end();
   ta_hold_begin();
-  ta_heap_alloc(1); /* none of an experiment's */
+  ta_heap_alloc(1); /* misuse: not an event of an experiment */
   cr_assert_eq(misused(), 2);
   ta_hold_end();
   ta_hold_end();
@@ -458,7 +461,8 @@ Test(emit_experiments, say_what_is_wrong_with_a_spec) {
   }
 }
 
-/* Refused at its second event, for want of a sequence: of the first nothing is left. */
+/* Registration is refused at the second event, for lack of a sequence: nothing of the first
+ * event remains. */
 Test(emit_experiments, that_are_refused_leave_nothing_behind) {
   ta_event events[2], last;
   ta_experiment number, next;
@@ -503,7 +507,7 @@ Test(emit_experiments, run_out_of_numbers_in_words) {
   emit_free(&emitted);
 }
 
-/* J13: the interface has a version of its own, which the library looks at. */
+/* J13: the interface has a version of its own, which the library checks. */
 Test(emit_experiments, a_program_of_another_version_registers_nothing) {
   static const unsigned others[] = { 0, TA_EXPERIMENTS_ABI + 1, UINT32_MAX };
   ta_event events[EVENTS] = { 0 };
@@ -522,7 +526,8 @@ Test(emit_experiments, a_program_of_another_version_registers_nothing) {
   cr_assert_neq(events[HIT], 0);
 }
 
-/* The call is also a function, for programs that were compiled before there were versions. */
+/* The call is also a function, for programs that were compiled before the interface had
+ * versions. */
 Test(emit_experiments, a_program_of_the_first_version_still_registers) {
   int (*then)(const char *, ta_experiment *, ta_event *, unsigned) = ta_experiment_register;
   ta_event events[EVENTS] = { 0 };

@@ -16,7 +16,8 @@ static void *end_generation(void *arg) {
   return arg;
 }
 
-/* The caller's section goes on in its generation; everybody else's next one is in the generation behind it. */
+/* The caller's section stays in its generation; everybody else's next section is in the
+ * following generation. */
 struct overlap {
   struct ta_thread *self;
   uint32_t gen;
@@ -96,7 +97,7 @@ Test(emit_generations, a_thread_that_was_woken_there_leaves_its_fiber_there) {
   ta_heap_alloc(1);
   cr_assert_eq(emit_end(&e), 0);
   struct tt_run run = read_trace(&e, 0);
-  cr_assert_eq(count(&run, TW_EV_GO_DESTROY), 2); /* the fiber, and the thread that woke us */
+  cr_assert_eq(count(&run, TW_EV_GO_DESTROY), 2); /* of the fiber, and of the thread that woke it */
   tt_run_fini(&run);
   emit_free(&e);
 }
@@ -114,7 +115,8 @@ static void *write_in_the_next(void *arg) {
   return arg;
 }
 
-/* The Sync before the first event with this argument, counted from 1; 0: there is no such event. */
+/* Returns the Sync before the first event with this argument, counted from 1, or 0 if there is
+ * no such event. */
 static unsigned generation_of(const struct tt_run *run, uint8_t type, uint64_t arg) {
   unsigned syncs = 0;
 
@@ -125,7 +127,8 @@ static unsigned generation_of(const struct tt_run *run, uint8_t type, uint64_t a
   return 0;
 }
 
-/* E16: each generation has its events and its strings, though the newer is written before the older has ended. */
+/* E16: each generation has its own events and strings, though the newer one is written before
+ * the older one has ended. */
 Test(emit_generations, two_generations_are_open_and_the_older_waits_for_the_thread_that_is_in_it) {
   struct ta_emit_config config = { .generation_ms = 60000 };
   struct emitted e;
@@ -172,7 +175,7 @@ static void *race(void *arg) {
   return NULL;
 }
 
-/* Each waits again. */
+/* Lets each prize run, and wait again. */
 static void run_prizes(void) {
   for (int k = 0; k < PRIZES; k++) {
     ta_fiber_switch(prize[k]);
@@ -205,7 +208,7 @@ static void expect_one_status(const struct to_event *ev, size_t n) {
   cr_expect_eq(prizes, PRIZES);
 }
 
-/* Several threads want to be the first to say something of the same goroutines, in each generation anew. */
+/* In each generation several threads compete to report something of the same goroutines first. */
 Test(emit_generations, one_of_several_threads_states_a_goroutine_in_a_generation) {
   pthread_t racer[RACERS];
   struct emitted e;
@@ -217,7 +220,7 @@ Test(emit_generations, one_of_several_threads_states_a_goroutine_in_a_generation
   for (uintptr_t i = 0; i < RACERS; i++)
     pthread_create(&racer[i], NULL, race, (void *)(i * PRIZES / RACERS));
   for (int i = 0; i < RACES; i++) {
-    emit_end_generation(); /* of what was made in the first generation nothing is stated there */
+    emit_end_generation(); /* goroutines created in the first generation have no status there */
     pthread_barrier_wait(&starts);
     pthread_barrier_wait(&over);
     run_prizes();
@@ -243,7 +246,8 @@ static void *ask_in_vain(void *answer) {
   return NULL;
 }
 
-/* E17: what the thread writes between begin and end of its section is one generation's, whoever asks for another. */
+/* E17: what the thread writes between begin and end of its section is in one generation, even if
+ * another thread asks for the next one. */
 Test(emit_generations, no_generation_ends_while_a_thread_writes_into_it) {
   struct ta_emit_config config = { .generation_ms = 60000 };
   struct emitted e;
@@ -281,7 +285,8 @@ static void *end_collection(void *arg) {
   return arg;
 }
 
-/* E5: of the old generation nobody has said yet that a collection is under way, and its number is kept for that. */
+/* E5: the old generation has not yet reported the active collection, whose number is kept for
+ * that. */
 Test(emit_generations, a_collection_that_ended_in_the_next_generation_is_in_both) {
   struct ta_gc_event event;
   struct emitted e;
@@ -305,8 +310,8 @@ Test(emit_generations, a_collection_that_ended_in_the_next_generation_is_in_both
   emit_free(&e);
 }
 
-/* E5: behind a hole a new trace begins, which knows of what is open only what it is told. Nothing runs in its first
- * generation. */
+/* E5: after a lost generation a new trace begins, in which everything that is open must be
+ * restated. Nothing runs in its first generation. */
 Test(emit_generations, what_is_open_over_a_lost_generation_is_told_behind_it) {
   struct emitted e;
 
@@ -351,7 +356,7 @@ Test(emit_generations, two_that_run_out_of_memory_at_once_are_both_lost) {
   struct emitted e;
 
   cr_assert_eq(emit_begin(&e, &config, 2 * 80 << 10), 0);
-  struct overlap o = stay_behind(); /* the flusher waits for us: no batch comes back */
+  struct overlap o = stay_behind(); /* the flusher waits for this thread, so no batch is freed */
   while (!ta_given_up(o.gen)) ta_put(o.self, TW_EV_HEAP_ALLOC, 1, UINT64_MAX, 0, 0, 0);
   in_the_next_generation(drop_one, NULL);
   cr_assert(ta_given_up(o.gen + 1));
@@ -368,23 +373,24 @@ Test(emit_generations, two_that_run_out_of_memory_at_once_are_both_lost) {
   emit_free(&e);
 }
 
-/* A thread that does not leave the middle of an event. */
+/* A thread that stays in the middle of an event. */
 
 static const struct ta_emit_config brief = { .generation_ms = 50 };
 
-/* The generation of a section that is never left ends all the same, and the ones behind it arrive. */
+/* A generation with a section that is never left ends all the same, and the following
+ * generations arrive. */
 static void pass_by(struct emitted *e, uint64_t lost) {
   while (e->lost < lost) emit_end_generation();
   emit_end_generation();
 }
 
-/* Out of TA_ATOMIC by `return`: the section is held for ever. */
+/* Leaves TA_ATOMIC by `return`: the section is held for ever. */
 static void leave_a_hold_open(void) {
   ta_hold_begin();
   ta_heap_alloc(1);
 }
 
-/* Out of a section by longjmp() in a signal handler: it is never left. */
+/* Leaves a section by longjmp() from a signal handler: the section is never left. */
 static void jump_out(void) {
   struct ta_thread *t = ta_enter();
 
@@ -462,7 +468,8 @@ Test(emit_generations, a_thread_that_ends_in_the_middle_of_an_event_costs_nothin
   emit_free(&e);
 }
 
-/* Left behind, it ends: in another generation, or in another session, for which its batch is none. */
+/* A thread that was left behind ends in another generation, or in another session, to which its
+ * batch does not belong. */
 static void expect_a_quiet_end(bool session_ends_first) {
   pthread_t thread;
   pthread_barrier_t met;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock that a wait is for stands in the trace: by the string of its reason. */
+/* The trace names the lock that a wait is for, in the string of the wait's reason. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -153,7 +153,7 @@ Test(emit_locks, a_lock_and_each_of_its_holders_are_told_apart) {
   for (size_t i = 0; i < 4; i++) expect(i, "sync", &lock, holder[i] == 0 ? TO_NONE : holder[i]);
 }
 
-/* By its symbol, once that was looked up. */
+/* A lock named after its symbol, once that was looked up. */
 static char table_lock_of_this_test[24];
 
 Test(emit_locks, a_lock_in_the_program_has_its_name) {
@@ -209,7 +209,7 @@ Test(emit_locks, version_22_cannot_say_it) {
   expect(0, "sync", NULL, TO_NONE);
 }
 
-/* Threads meet at the same few locks, which are new in each generation. */
+/* Threads meet at the same few locks, which are stated anew in each generation. */
 enum { THREADS = 4, ROUNDS = 3000, LOCKS = 50 };
 
 static void *wait_for_many(void *arg) {
@@ -233,17 +233,17 @@ Test(emit_locks, threads_that_meet_at_a_lock_agree_on_its_string) {
 }
 
 #if defined(__x86_64__) &&                                                                         \
-    !defined(TC_SANITIZED) /* instrumented code has a hundred times as many steps */
-/* A thread that the flusher left behind is stopped at each instruction of ta_locks_put() in turn, while its table goes on
- * to a newer generation: single steps by the trap flag. */
+    !defined(TC_SANITIZED) /* instrumented code takes a hundred times as many steps */
+/* A thread that the flusher left behind is stopped at each instruction of ta_locks_put() in
+ * turn, by single steps with the trap flag. Meanwhile its table moves on to a newer generation. */
 
 enum { OWN = 4, TRAP_FLAG = 0x100 };
 
 static struct {
   struct ta_thread older, newer;
-  uint32_t gen; /* the newer one's */
+  uint32_t gen; /* generation of the newer thread */
   uint64_t string[OWN];
-  int steps_left; /* until the table goes on */
+  int steps_left; /* until the table moves on */
 } left_behind;
 
 static uintptr_t own_lock(uint64_t i) {
@@ -278,7 +278,7 @@ static void check_own_locks(void) {
   }
 }
 
-/* False: the put was over before so many steps. */
+/* Returns false if the put ended before that many steps. */
 static bool stop_a_put_at(int step) {
   atomic_store(&left_behind.older.gen, left_behind.gen - 2);
   atomic_store(&left_behind.newer.gen, left_behind.gen);
@@ -286,7 +286,7 @@ static bool stop_a_put_at(int step) {
   __asm__ volatile("int3");
   ta_locks_put(&left_behind.older, 1, 1 << 20, 7);
   int left = left_behind.steps_left;
-  left_behind.steps_left = -2; /* the next step ends them */
+  left_behind.steps_left = -2; /* the next step ends single-stepping */
   return left < 0;
 }
 
@@ -299,6 +299,6 @@ Test(emit_locks, a_thread_left_behind_changes_no_lock_of_a_newer_generation) {
     check_own_locks();
     ta_locks_clear(left_behind.gen);
   }
-  cr_assert_gt(step, 30); /* it was stopped inside */
+  cr_assert_gt(step, 30); /* the thread was stopped inside ta_locks_put() */
 }
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F5, F10, F20, E15, E16: what a C program tells of its memory, read back as Go's AllocFree experiment. */
+/* F5, F10, F20, E15, E16: what a C program reports of its memory, read as Go's AllocFree
+ * experiment. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,13 +22,13 @@ struct reported {
   struct to_heap_event event[TOLD_MAX]; /* of the program's own calls */
   char name[TOLD_MAX][16];
   unsigned events, types;
-  unsigned stacks[3]; /* of threads, by enum to_heap_verb */
+  unsigned stacks[3]; /* threads' stacks, by enum to_heap_verb */
 };
 
 static struct emitted emitted;
 static struct reported reported;
 static bool wanted = true;
-static char arena[1 << 20]; /* what it speaks of lies in the program, or is made up */
+static char arena[1 << 20]; /* reported addresses are inside this array, or made up */
 
 static bool is_a_threads_stack(const struct to_heap_event *ev) {
   return ev->thing == TO_HEAP_STACK &&
@@ -89,7 +90,7 @@ Test(emit_memory, is_told_in_the_nine_events_and_their_units) {
 
   begin();
   ta_memory_tell(TA_SPAN_EXISTS, page, 8192, 0);
-  ta_memory_tell(TA_SPAN_ALLOC, page + 8192 + 16, 4096, item); /* lies in two pages */
+  ta_memory_tell(TA_SPAN_ALLOC, page + 8192 + 16, 4096, item); /* spans two pages */
   ta_memory_tell(TA_SPAN_FREE, page + 8192 + 16, 0, 0);
   ta_memory_tell(TA_OBJECT_EXISTS, page + 8, 24, 0);
   ta_memory_tell(TA_OBJECT_ALLOC, page + 32, 24, item);
@@ -111,7 +112,7 @@ Test(emit_memory, is_told_in_the_nine_events_and_their_units) {
   cr_expect(!reported.event[0].holds_objects && reported.event[1].holds_objects);
   cr_expect_str_eq(reported.name[3], "");
   cr_expect_str_eq(reported.name[4], "item");
-  cr_expect_eq(reported.types, 2); /* of one size, but one of them has a name */
+  cr_expect_eq(reported.types, 2); /* both of one size, but only one has a name */
 }
 
 Test(emit_memory, of_each_generation_can_be_read_by_itself) {
@@ -135,7 +136,7 @@ Test(emit_memory, may_lie_anywhere) {
   end();
   for (unsigned i = 0; i < 4; i++) cr_expect_eq(reported.event[i].address, at[i]);
   cr_expect(reported.event[0].type == NULL &&
-            reported.event[0].bytes == 0); /* no type is so large */
+            reported.event[0].bytes == 0); /* no type can be this large */
 }
 
 Test(emit_memory, of_more_types_than_there_is_room_for_is_told_without) {
@@ -179,7 +180,7 @@ Test(emit_memory, of_many_threads_has_each_type_once_and_their_stacks) {
   cr_assert_eq(reported.stacks[TO_HEAP_FREE], THREADS);
 }
 
-/* A thread that the session finds there, and that says its first word in it. */
+/* A thread that exists before the session begins, and emits its first event during it. */
 
 static atomic_int wanted_there, is_there;
 
@@ -224,7 +225,7 @@ Test(emit_memory, that_a_thread_frees_as_it_ends_is_told) {
   pthread_t thread;
 
   begin();
-  ta_thread_attach(0); /* our key is there before the program's */
+  ta_thread_attach(0); /* creates our key before the program's */
   cr_assert_eq(pthread_key_create(&late, free_late), 0);
   pthread_create(&thread, NULL, end_with_one, NULL);
   pthread_join(thread, NULL);
@@ -233,12 +234,12 @@ Test(emit_memory, that_a_thread_frees_as_it_ends_is_told) {
   expect(1, TO_HEAP_OBJECT, TO_HEAP_FREE, arena, 0);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it allows no threads in a forked child */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer allows no threads in a forked child */
 Test(emit_memory, a_forked_childs_types_are_its_own) {
   int status;
 
   begin();
-  emit_end_generation(); /* its thread is under way, and allocates nothing any more */
+  emit_end_generation(); /* the flusher has started, and allocates nothing any more */
   for (size_t i = 0; i < 50; i++) ta_memory_tell(TA_OBJECT_ALLOC, arena + 8 * i, 1000 + i, 0);
   pid_t child = fork();
   if (child == 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* K12, F13, E11: tracepoints recorded into the trace, as logs and as events of an experiment, and where they stood. */
+/* K12, F13, E11: tracepoints recorded into the trace, as logs and as events of an experiment,
+ * with their place in the code. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ Test(emit_points, an_event_stands_where_the_program_signals) {
               (struct ta_emit_config){ .stack_depth = 8, .stack_tables = 1 });
 }
 
-/* A probe that passes a tracepoint itself, and then the one behind it. */
+/* A probe that passes the tracepoint itself; the recording probe comes after it. */
 static void sell_more(void *self, const struct ta_call *call) {
   (void)self;
   if (strcmp(call->args[0].is.text, "bread") == 0) sell("butter");

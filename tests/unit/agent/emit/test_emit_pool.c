@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of three sizes out of one memory: none is handed out twice, and parts become whole blocks again. */
+/* Batches of three sizes from one memory: no batch is handed out twice, and parts are joined to
+ * whole blocks again. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static bool holds(const struct ta_batch *batch, int value) {
   return room[0] == value && memcmp(room, room + 1, n - 1) == 0;
 }
 
-/* Takes all there are of that size and no other, each filled with its number. */
+/* Takes all batches of that size that are left and no other, and fills each with its number. */
 static unsigned take_all(struct ta_pool *pool, enum ta_batch_size size, struct ta_batch **out) {
   size_t need = size == TA_BATCH_SMALL ? 0 : ta_batch_room_bytes(size - 1);
   unsigned n = 0;
@@ -94,7 +95,8 @@ Test(emit_pool, batches_begin_on_lines_of_their_own) {
   ta_pool_fini(&pool);
 }
 
-/* Threads that take and give by chance: a thread that finds another's bytes in its batch has shared it. */
+/* Threads that take and return batches at random: a thread that finds another's bytes in its
+ * batch has shared the batch. */
 
 enum { THREADS = 4, HELD = 24, ROUNDS = 20000 };
 static struct ta_pool shared;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU samples: that they name what is busy, and that the program hears of nobody's signals but its own. */
+/* CPU samples: they name what is busy, and the program receives no signals but those sent to it. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ __attribute__((noinline)) static void burn(void) {
   __asm__ volatile("");
 }
 
-/* Some may be lost: how late a generation ends is the machine's affair. */
+/* Some samples may be lost, because the machine decides how late a generation ends. */
 static uint64_t samples_now(void) {
   struct ta_emit_status status = { .size = sizeof status };
 
@@ -38,7 +38,7 @@ Test(emit_samples, the_busy_function_is_named) {
   emit_until_reported(burn_until_sampled, often, "CPUSample < burn test_emit_samples.c:");
 }
 
-/* Signals that are not ours. */
+/* Signals that are not the agent's. */
 
 static volatile sig_atomic_t heard;
 
@@ -108,7 +108,7 @@ Test(emit_samples, a_program_that_restores_the_default_lives_on) {
   free(emit_reported_end(&e));
 }
 
-/* The one that came after ours hands on to ours: ours must not hand back to it. */
+/* A handler installed after ours passes signals on to ours: ours must not pass them back. */
 
 static struct sigaction handed_on;
 
@@ -149,7 +149,7 @@ Test(emit_samples, in_a_hold_they_are_no_misuse) {
   free(emit_reported_end(&e));
 }
 
-/* The new session first hears of the thread when the thread detaches. */
+/* The new session learns of the thread only when the thread detaches. */
 Test(emit_samples, a_thread_that_is_detached_has_no_timer) {
   struct emitted e;
 

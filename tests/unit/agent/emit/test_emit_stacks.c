@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of what a program emits: who called, by which names; what is kept, what is left out, what is never read. */
+/* Stacks of emitted events: who called, by which names; which frames are kept or left out, and
+ * which memory is never read. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -121,7 +122,7 @@ Test(emit_stacks, a_library_that_is_unloaded_is_still_named) {
                       "UserLog < log_from_plugin emit_plugin.c:");
 }
 
-/* Files of libraries: one of another build has the same path and size. */
+/* Files of libraries: a library of another build has the same path and size. */
 
 static void copy_plugin(const char *path, const struct ta_module *of) {
   static unsigned char bytes[1 << 20];
@@ -158,12 +159,12 @@ Test(emit_stacks, a_library_that_was_built_anew_is_another_where_it_was) {
   dlclose(library);
   if (was.build_id_len > 0) copy_plugin(path, &was);
   struct ta_module is = load_plugin(path, &library, &moved);
-  if (is.bias == was.bias) cr_assert_eq(moved, was.build_id_len > 0); /* the loader may choose */
+  if (is.bias == was.bias) cr_assert_eq(moved, was.build_id_len > 0); /* the loader decides */
   dlclose(library);
   unlink(path);
 }
 
-/* All that may be emitted, with stacks of every depth and samples in between. */
+/* Emits all kinds of events, with stacks of every depth and samples in between. */
 
 static void every_shape(struct ta_emit_config config) {
   for (size_t i = 0; i < emit_shape_count; i++) {
@@ -190,13 +191,13 @@ Test(emit_stacks, every_shape_is_a_trace_of_1_26) {
   every_shape((struct ta_emit_config){ .version = 26, .stack_depth = 16, .samples_hz = 100 });
 }
 
-/* The chain: what is read of it, and what is not. */
+/* The chain of frame pointers: which links are read, and which are not. */
 
 struct link {
   uint64_t next, pc;
 };
 
-/* As many as the walk finds from fp on; the stack ends where memory does. */
+/* Returns the number of frames that the walk finds from fp on; the stack ends where memory does. */
 static unsigned walk(struct link *low, struct link *high, uint64_t fp) {
   static struct ta_thread t;
   uint64_t pcs[TA_FRAMES_MAX];
@@ -247,7 +248,8 @@ Test(emit_stacks, a_chain_that_is_none_is_not_followed) {
 }
 
 #if !defined TC_SANITIZED
-/* On a stack of its own: the caller alone, unless the agent was told of it. */
+/* A thread on a stack of its own: the caller's frame alone is read, unless the agent knows this
+ * stack. */
 
 static ucontext_t back, there;
 static ta_fiber fiber;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a session, as long as the program that asks was compiled with. */
+/* The status of a session is as long as in the header that the program was compiled with. */
 #include <criterion/criterion.h>
 #include <string.h>
 

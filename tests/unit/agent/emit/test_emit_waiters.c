@@ -12,7 +12,7 @@
 #include "support/order_text.h"
 #include "tests/unit/agent/emit/emit_scene.h"
 
-static char lock, other_lock; /* what is waited for: their addresses */
+static char lock, other_lock; /* addresses that are waited for */
 
 static struct tt_run read_trace(const struct emitted *e, unsigned trace) {
   struct tt_run run = { 0 };
@@ -46,12 +46,12 @@ static struct woken end_and_count(struct emitted *e) {
   return woken;
 }
 
-/* A thread that waits until it is told to go on, so that each step comes after the one before. */
+/* A thread that waits for a signal before each step, so that the steps come one after another. */
 struct waiter {
   pthread_t thread;
   atomic_int waits, go_on;
   const void *what;
-  struct ta_go *go; /* its own, once it waits */
+  struct ta_go *go; /* its goroutine, once it waits */
 };
 
 static void *wait_for(void *arg) {
@@ -93,7 +93,7 @@ Test(emit_waiters, who_lets_go_wakes_one_and_who_tells_all_wakes_all) {
   for (int i = 0; i < 4; i++) start(&waiter[i], &lock);
   cr_assert(ta_is_waited_for(&lock));
   ta_wake(&lock, TA_WAKE_ONE, 0, NULL);
-  finish(&waiter[0]); /* the first in the line: it was told already */
+  finish(&waiter[0]); /* the first in the line was woken already */
   ta_wake(&lock, TA_WAKE_ALL, 0, NULL);
   cr_assert_not(ta_is_waited_for(&lock));
   ta_wake(&lock, TA_WAKE_ALL, 0, NULL);
@@ -148,7 +148,7 @@ Test(emit_waiters, the_event_names_the_call_where_there_are_no_stacks) {
   emit_free(&e);
 }
 
-/* The word of a wait that is over, while another goes on. */
+/* A late wake for a wait that is over, while another wait goes on. */
 
 static uint64_t word_of(const struct ta_go *go) {
   return atomic_load(&go->word);
@@ -204,8 +204,8 @@ Test(emit_waiters, a_wait_of_the_next_generation_is_not_ended_in_this_one) {
   expect(&e, 0, 1);
 }
 
-/* Everything at once: threads that wait, with and without an end of their own, that wake one and all, that begin and
- * end, while generations end as fast as they can. Whichever thread comes first, it is a trace. */
+/* Everything at once: threads wait, with and without a time-out, wake one or all, begin and end,
+ * while generations end as fast as they can. Whichever thread comes first, the trace is valid. */
 
 enum { CROWD = 4, LIVES = 5, ROUNDS = 50, THINGS = 3, PAIRED = 500 };
 
@@ -267,7 +267,7 @@ static void *wake_in_pair(void *arg) {
   return arg;
 }
 
-/* Runs the threads while generations end, and counts what comes out of it. */
+/* Runs the threads while generations end, and counts what arrives. */
 static struct woken among_generations(unsigned n, void *(*const run[])(void *)) {
   struct ta_emit_config config = { .version = 26, .generation_ms = 60000 };
   pthread_t threads[CROWD];
@@ -289,8 +289,8 @@ Test(emit_waiters, whichever_thread_is_first_it_is_a_trace) {
   for (unsigned i = 0; i < THINGS; i++) cr_assert_not(ta_is_waited_for(&things[i]));
 }
 
-/* The flusher may have brought the wait to a generation that the waker has not entered, and it may do so while either
- * thread looks at the wait. */
+/* The flusher may have carried the wait over to a generation that the waker has not entered, and
+ * may do so while either thread looks at the wait. */
 Test(emit_waiters, a_wake_in_time_is_written_whatever_generation_the_wait_has_come_to) {
   struct woken woken =
       among_generations(2, (void *(*const[])(void *)){ wait_in_pair, wake_in_pair });

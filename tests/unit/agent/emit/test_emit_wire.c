@@ -139,7 +139,7 @@ static unsigned count_text(uint64_t gen, const char *text) {
   return n;
 }
 
-/* E13: threads name and use the same texts, again and again. */
+/* E13: threads intern and use the same texts again and again. */
 
 enum { NAMERS = 4, TEXTS = 40, GENERATIONS = 3 };
 static pthread_barrier_t met;
@@ -161,7 +161,7 @@ static void use(const char *text) {
   ta_region_end();
 }
 
-/* In generation g those that g + 1 divides. */
+/* Uses in generation g the texts whose numbers are divisible by g + 1. */
 static void *use_names(void *arg) {
   char text[20];
 
@@ -212,10 +212,10 @@ Test(emit_wire, a_name_has_one_string_in_each_generation_that_uses_it) {
 enum { LONG = 2500 };
 struct text {
   char bytes[LONG + 1];
-  size_t least, most; /* of what is left of it */
+  size_t least, most; /* limits of the text's length in the trace */
 };
 
-/* x up to `at`, and there one character; then x again. */
+/* Fills the text with x, except for one character at `at`. */
 static struct text long_text(size_t at, const char *character) {
   struct text text;
   size_t n = strlen(character);
@@ -228,7 +228,7 @@ static struct text long_text(size_t at, const char *character) {
   return text;
 }
 
-/* Text that is not UTF-8 may lose up to three bytes more, never all. */
+/* A text that is not UTF-8 may lose up to three bytes more, but never all. */
 static struct text broken_text(const char *repeated) {
   struct text text;
   size_t n = strlen(repeated);
@@ -306,7 +306,8 @@ Test(emit_wire, a_name_is_cut_as_a_text_is) {
   emit_free(&e);
 }
 
-/* Texts of 60 MB through 4 MiB. What finds no batch is dropped and counted; nothing is kept. */
+/* Texts of 60 MB pass through 4 MiB. A text for which there is no batch is dropped and counted;
+ * nothing is kept. */
 
 static uint64_t shipped_bytes;
 
@@ -326,7 +327,7 @@ static void ignore_end(void *self, uint64_t gen) {
 }
 
 #ifdef TC_SANITIZED
-static const bool measures = false; /* a sanitizer keeps notes of its own */
+static const bool measures = false; /* a sanitizer keeps records of its own */
 #else
 static const bool measures = true;
 #endif

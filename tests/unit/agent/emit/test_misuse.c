@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* E3: what makes no sense is left out and counted; a debug build of the agent aborts, and says what it was. E7: a section
- * that has ended takes no event. */
+/* E3: calls that make no sense are ignored and counted; a debug build of the agent aborts and
+ * names the mistake. E7: a section that has ended takes no event. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

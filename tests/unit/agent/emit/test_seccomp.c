@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent in a program with a seccomp filter, there before the session or put up in the middle of it. The program
- * lives, and a trace that comes is whole. Filters are raw BPF; each case is a process of its own. */
+/* The agent in a program with a seccomp filter, installed before the session or in the middle of
+ * it. The program survives, and any trace that arrives is whole. Filters are raw BPF; each case
+ * is a process of its own. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/audit.h>
@@ -32,7 +33,8 @@ struct rule {
 
 #define FAILS(error) (SECCOMP_RET_ERRNO | (error))
 
-/* Load the number; for each rule, compare and return; else allow. On all threads that there are. */
+/* Loads the number; for each rule compares and returns; else allows. The filter applies to all
+ * threads that exist. */
 static void put_up(const struct rule *rules, size_t n) {
   struct sock_filter code[2 * RULES_MAX + 2];
   unsigned short len = 0;
@@ -94,8 +96,8 @@ Test(seccomp, a_filter_that_refuses_membarrier_costs_the_light_fence) {
   whole_session(false);
 }
 
-/* The filter forbids what docker's default profile forbids of the calls that the agent uses or libc
- * tries for it. */
+/* The filter forbids those calls, among the ones that the agent uses or libc tries for it, that
+ * docker's default profile forbids. */
 Test(seccomp, a_filter_as_docker_has_it_costs_nothing) {
   PUT_UP({ SYS_clone3, FAILS(ENOSYS) }, { SYS_unshare, FAILS(EPERM) }, { SYS_setns, FAILS(EPERM) },
          { SYS_mount, FAILS(EPERM) }, { SYS_bpf, FAILS(EPERM) },
@@ -136,11 +138,11 @@ Test(seccomp, where_no_child_can_be_made_nothing_is_tried) {
   PUT_UP({ SYS_clone, FAILS(EAGAIN) }, { SYS_membarrier, SECCOMP_RET_KILL_PROCESS });
   cr_assert_not(ta_filter_spares(SYS_membarrier, 0, 0, 0));
 #ifdef __SANITIZE_ADDRESS__
-  _exit(0); /* the search for leaks wants a child, too */
+  _exit(0); /* the search for leaks creates a child, too */
 #endif
 }
 
-/* Put up while threads write. */
+/* The filter is installed while threads write. */
 
 static char logged[200];
 
