@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exit_while_streaming ADDRESS CERTS TURNS: forwards for so many turns and then calls exit() with the
- * sender in the middle of its work; the moment goes to stdout as a struct timespec. */
+/* exit_while_streaming ADDRESS CERTS TURNS: forwards for that many turns and then calls exit()
+ * while the sender is working; prints the moment to stdout as a struct timespec. */
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a stream of which only the environment says where it goes; for test_forward_host.c, which runs it with another
- * user's rights. Answers 0 if the environment counted for nothing, 77 if the rights are not raised. */
+/* Opens a stream whose address is only in the environment; for test_forward_host.c, which runs
+ * this program with another user's rights. Exits with 0 if the environment was ignored, 77 if
+ * the rights are not raised. */
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "traceagent.h"
 
-/* The leak checker looks by ptrace(2), which a program with raised rights does not allow; nor does its environment reach
- * the sanitizer. */
+/* The leak checker uses ptrace(2), which is not allowed for a program with raised rights; the
+ * sanitizer does not see the environment of such a program, either. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
   return "detect_leaks=0";

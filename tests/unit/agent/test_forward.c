@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream on its way: what arrives, whatever becomes of the collector. */
+/* A stream on its way: what arrives, whatever happens to the collector. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <poll.h>
@@ -114,7 +114,7 @@ Test(forward, no_more_is_on_the_way_than_the_credit_allows) {
   struct scene s = scene_begin((struct tt_collector_rules){ .credit_bytes = WINDOW }, 0);
   struct tt_stream t = tt_stream_make(26, 5, 10, 30000);
 
-  write_all(s.f, &t, 65536); /* the collector itself calls a breach of its credit */
+  write_all(s.f, &t, 65536); /* the collector itself reports a breach of its credit */
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   cr_assert_leq(seen_by(&s).max_on_the_way, WINDOW);
   expect_trace(&s, &t);
@@ -135,7 +135,7 @@ Test(forward, a_silent_collector_is_left_after_three_heartbeats) {
   scene_end(&s);
 }
 
-/* The status has the reason of the GOAWAY only until the agent is welcome again. */
+/* The status shows the reason of the GOAWAY only until the agent is welcome again. */
 Test(forward, goaway_is_followed_and_its_wait_is_kept) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct tt_stream t = tt_stream_make(26, 2, 4, 1000);
@@ -164,7 +164,7 @@ Test(forward, goaway_is_followed_and_its_wait_is_kept) {
   scene_end(&s);
 }
 
-/* More than the spool holds. */
+/* A stream larger than the spool. */
 
 Test(forward, a_full_spool_drops_whole_generations_and_says_so_exactly) {
   enum { MIB = 1 << 20 };
@@ -224,7 +224,7 @@ Test(forward, a_generation_that_went_out_in_part_is_abandoned_and_the_next_is_wh
   cr_assert(tt_collector_wait(s.collector, has_connections, 1));
   size_t one = 16 + (big.n - 16) / 2;
   cr_assert_eq(ta_forward_write(s.f, big.bytes, 400000), 0);
-  poll(NULL, 0, 50); /* some of it is sent by now, how much does not matter */
+  poll(NULL, 0, 50); /* part of it is sent by now; how much does not matter */
   for (size_t at = 400000; at < one; at += 60000)
     ta_forward_write(s.f, big.bytes + at, one - at < 60000 ? one - at : 60000);
   cr_assert_eq(status_of(s.f).lost_generations, 1);
@@ -312,7 +312,7 @@ static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
   ta_forward_close(s.f, 0);
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
   clock_gettime(CLOCK_MONOTONIC, &start);
-  if (batches == 0) t.n = 16; /* no end mark either */
+  if (batches == 0) t.n = 16; /* without the end mark, too */
   write_all(s.f, &t, t.n);
   cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS), 0, "at %lu bytes/s",
                (unsigned long)rate_bytes_s);
@@ -326,8 +326,9 @@ static long ms_at_rate(uint64_t rate_bytes_s, unsigned batches) {
 Test(forward, a_small_rate_is_kept_exactly) {
   struct tt_stream t = tt_stream_make(26, 1, 5, 100);
 
-  ms_at_rate(1, 0); /* the first frame goes at once, however long it is paid for */
-  /* All but the last frame, which owes: the header and five batches with 32 bytes each. */
+  ms_at_rate(1, 0); /* the first frame is sent at once, however long it takes to pay for */
+  /* All frames but the last, which is paid for afterwards: the header and five batches with 32
+   * bytes each. */
   long ms = LONG_MAX, due = (long)(t.n - 16) * 1000 / 400, most = due * 2 + 1000;
   for (int i = 0; i < 10 && ms > most; i++) { /* in the others the machine may have stood still */
     long now = ms_at_rate(400, 5);
@@ -363,7 +364,7 @@ Test(forward, a_ready_file_is_read_again_at_each_connect) {
   scene_end(&s);
 }
 
-/* Losing what was acked. */
+/* Loss of data that was acked. */
 
 Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_of_the_loss) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
@@ -413,7 +414,8 @@ Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_
   scene_end(&s);
 }
 
-/* The words for an error are of the thread that made it, also where others fail at the same time. */
+/* The text of an error belongs to the thread that caused it, also if others fail at the same
+ * time. */
 
 static pthread_barrier_t all_failed;
 

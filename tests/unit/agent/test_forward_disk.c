@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spool on disk as the host sees it: nobody listens where the stream goes to. How another process takes over is
- * row 5 of tests/fault, what lies in the files test_spool_disk. */
+/* A spool on disk as the host sees it: nobody listens at the stream's address. Row 5 of
+ * tests/fault shows how another process takes over, test_spool_disk what is in the files. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -81,14 +81,14 @@ static void end(struct host *h) {
     int dir = open(path, O_RDONLY | O_DIRECTORY);
     ta_spool_dir_list(dir, remove_name, &dir);
     close(dir);
-    rmdir(path); /* or its thread was still at it: once more, then */
+    rmdir(path); /* or the stream's thread was still working in it: then once more */
   }
   rmdir(h->spool);
   remove_certs(h->certs);
 }
 
-/* Counts the agent's threads. A thread whose close timed out runs on to its end, and must not meet the end of the
- * process. */
+/* Counts the agent's threads. A thread whose close timed out runs on until it ends, which must
+ * happen before the process ends. */
 static unsigned agents(void) {
   char path[300], name[32];
   unsigned found = 0;
@@ -118,7 +118,8 @@ static bool becomes_kept(ta_forward *f) {
   return false;
 }
 
-/* Closed, with all of it on disk, CLOSE too: this waits for the disk, where close() does not. */
+/* Closes the stream with all of it on disk, CLOSE too: this function waits for the disk, as
+ * close() does not. */
 static void close_kept(ta_forward *f) {
   ta_forward_finish(f);
   cr_assert(becomes_kept(f));
@@ -193,7 +194,7 @@ static bool has_disk_fault(const struct ta_forward_status *s, const char *arg) {
 
 Test(forward_disk, a_directory_that_is_full_loses_nothing) {
   struct host h = begin();
-  ta_forward *f = open_stream(&h, 2 * MIB); /* half of it is ours */
+  ta_forward *f = open_stream(&h, 2 * MIB); /* half of it is this stream's */
   struct tt_stream t = tt_stream_make(26, 4, 8, 60000);
   struct tt_stream first = { t.bytes, t.n / 4, 0 }, rest = { t.bytes + first.n, t.n - first.n, 0 };
 
@@ -208,7 +209,7 @@ Test(forward_disk, a_directory_that_is_full_loses_nothing) {
   cr_assert_leq(s.disk_bytes, MIB);
   cr_assert_eq(ta_forward_sync(f, 0), TA_E_TIMEOUT);
   cr_assert_eq(ta_forward_close(f, 0), TA_E_TIMEOUT);
-  cr_assert_eq(streams_of(&h).n, 1); /* what there was room for */
+  cr_assert_eq(streams_of(&h).n, 1); /* the part that the disk had room for */
   end(&h);
 }
 
@@ -217,7 +218,7 @@ static bool has_looked(const struct ta_forward_status *s, const char *arg) {
   return s->old_streams == 0;
 }
 
-/* Programs that died while they made their folders. */
+/* Programs that died while they created their folders. */
 Test(forward_disk, what_was_never_begun_is_cleared_away) {
   struct host h = begin();
   char path[128];
@@ -269,8 +270,8 @@ Test(forward_disk, mistakes_are_named) {
   end(&h);
 }
 
-/* A host compiled with an older header has no such field, whatever lies behind its struct; a host that leaves the size
- * out has all of 0.1.0. */
+/* A host compiled with an older header has no such field, whatever is after its struct; a host
+ * that leaves the size out has all fields of 0.1.0. */
 Test(forward_disk, an_older_host_has_no_spool_on_disk) {
   struct host h = begin();
   ta_forward *f = open_stream(&h, 0);

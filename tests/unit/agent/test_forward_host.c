@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream in somebody else's process: what its host must never notice. */
+/* A stream in another program's process: what its host must never notice. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +51,8 @@ Test(forward_host, a_failed_check_of_the_writer_turns_off_the_stream_not_its_hos
 
   ta_forward_close(s.f, 0);
   cr_assert_eq(ta_forward_open_patient(&config, make_a_mistake, &s, &s.f), 0);
-  /* Noted by the first write that has to wait, and then it drops what it has no room for. */
+  /* The first write that has to wait makes the failed check, and then drops what there is no
+   * room for. */
   for (size_t at = 0; at + 60000 < t.n && error == 0; at += 60000)
     error = ta_forward_write(s.f, t.bytes + at, 60000);
   cr_assert_eq(error, TA_E_OFF);
@@ -108,7 +109,8 @@ Test(forward_host, errno_and_the_signal_mask_stay_as_they_were) {
   scene_end(&s);
 }
 
-/* Calls back with the status file of each thread of ours that is called traceagent, from /proc. */
+/* Calls back with the status file (from /proc) of each thread of this process that is called
+ * traceagent. */
 static unsigned agents(bool (*counts)(const char *status, void *arg), void *arg) {
   unsigned found = 0;
   char path[300], status[4096];
@@ -127,14 +129,14 @@ static unsigned agents(bool (*counts)(const char *status, void *arg), void *arg)
 }
 
 static bool blocks_all_but_its_own_faults(const char *status, void *unused) {
-  (void)unused; /* nor SIGABRT, SIGKILL, SIGSTOP and the C library's own two */
+  (void)unused; /* except SIGABRT, SIGKILL, SIGSTOP and the C library's own two */
   return strstr(status, "SigBlk:\tfffffffe3ffbfa07") != NULL;
 }
 
 Test(forward_host, its_thread_takes_no_signal_but_of_a_crash) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
-  /* The C library itself plays with a new thread's mask for a moment. */
+  /* The C library itself changes a new thread's mask for a moment. */
   TT_WAIT_UNTIL(agents(blocks_all_but_its_own_faults, NULL) == 1);
   ta_forward_close(s.f, TT_PATIENCE_MS);
   scene_end(&s);
@@ -155,7 +157,7 @@ static bool note_id(const char *status, void *arg) {
   return pid != NULL;
 }
 
-/* Real-time where that is allowed here, and on one processor only. */
+/* Opens the stream on a thread that is real-time, if allowed here, and bound to one processor. */
 static void *open_on_a_thread_of_note(void *arg) {
   struct scene *s = arg;
   struct sched_param high = { .sched_priority = 1 };
@@ -255,7 +257,7 @@ Test(forward_host, a_full_socket_is_waited_for_not_polled) {
   cr_assert_eq(agents(note_clock, &agent), 1);
   for (long before = -1, now; (now = clock_ms(agent)) != before || agents(sleeps, NULL) == 0;
        before = now)
-    poll(NULL, 0, 20); /* until it has filled the socket, and does not only wait for a processor */
+    poll(NULL, 0, 20); /* until the socket is full; a late agent only waits for a processor */
   long cpu_ms = clock_ms(agent), until_ms = clock_ms(CLOCK_MONOTONIC) + LOOK_MS;
   while (clock_ms(CLOCK_MONOTONIC) < until_ms) poll(NULL, 0, 20);
   cr_assert_leq(clock_ms(agent) - cpu_ms, LOOK_MS / 10);
@@ -349,14 +351,15 @@ static int child_opens(const struct scene *s) {
   return WEXITSTATUS(status);
 }
 
-/* OpenSSL's locks may be held in it for ever: its agent's thread waited for one, and the process did not end. */
+/* OpenSSL's locks may be held in the child for ever: the thread of the child's agent waited for
+ * such a lock, and the process did not end. */
 Test(forward_host, a_child_that_was_forked_while_the_agent_was_at_work_opens_nothing) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
   ta_process_work_begin();
   cr_assert_eq(child_opens(&s), (unsigned char)TA_E_OFF);
   ta_process_work_end();
-#ifndef __SANITIZE_THREAD__ /* there a forked child may have no threads */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer allows no threads in a forked child */
   cr_assert_eq(child_opens(&s), TA_OK);
 #endif
   ta_forward_close(s.f, TT_PATIENCE_MS);
@@ -383,7 +386,7 @@ Test(forward_host, the_off_switch_and_the_environment) {
   scene_end(&s);
 }
 
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they map terabytes */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* sanitizers map terabytes */
 Test(forward_host, want_of_memory_is_not_taken_for_want_of_configuration) {
   enum { SERVICE_BYTES = 256 << 20 };
   char *service = malloc(SERVICE_BYTES);

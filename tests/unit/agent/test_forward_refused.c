@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream and a collector that will not have each other. */
+/* A stream and a collector that refuse each other. */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -48,19 +48,19 @@ Test(forward_refused, a_collector_of_another_authority_is_not_spoken_to) {
 
   cr_assert_not_null(mkdtemp(other));
   tt_certs_make(other);
-  tt_collector_down(s.collector); /* a handshake under way has the old ones */
+  tt_collector_down(s.collector); /* a handshake in progress uses the old certificates */
   tt_collector_rule(s.collector, (struct tt_collector_rules){ .certs = other });
   tt_collector_up(s.collector);
   cr_assert(until(s.f, error_says, "collector's certificate: "));
   cr_assert_eq(seen_by(&s).connections, 0);
   cr_assert_neq(status_of(s.f).state,
-                TA_STATE_REFUSED); /* it may be renewed: tried again and again */
+                TA_STATE_REFUSED); /* tried again: the certificate may be renewed */
   ta_forward_close(s.f, 0);
   remove_certs(other);
   scene_end(&s);
 }
 
-/* A collector whose key was stolen; the list is read anew at each connection. */
+/* A collector whose key was stolen; the list is read again for each connection. */
 Test(forward_refused, a_collector_whose_certificate_was_revoked_is_not_spoken_to) {
   struct scene s = scene_begin((struct tt_collector_rules){ .refuse_code = 7 }, 0), other;
   char list[128], server[128], key[128];
@@ -105,7 +105,7 @@ Test(forward_refused, a_certificate_that_is_no_collectors_is_not_spoken_to) {
   static const char *const sans[] = {
     "URI:tracecollect:agent/test,IP:127.0.0.1", /* another role */
     "URI:tracecollect:server/a,URI:tracecollect:server/b",
-    "DNS:elsewhere.example", /* no URI: then the name must fit */
+    "DNS:elsewhere.example", /* without a URI the name must match */
   };
 
   for (int i = 0; i < 3; i++) {
@@ -162,7 +162,7 @@ Test(forward_refused, a_collector_that_acks_what_was_not_sent_is_left) {
   scene_end(&s);
 }
 
-/* Something that is no collector at all: it talks without end to whoever calls. */
+/* A server that is not a collector: it sends data without end to anyone who connects. */
 struct talker {
   int fd;
   char address[32];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's bytes, in pieces of every size, come out as the messages that it packed. */
+/* The collector's bytes, in pieces of every size, are read as the messages that the collector
+ * packed. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -114,7 +115,8 @@ Test(inbound, the_largest_frame_fits_and_one_byte_more_is_refused) {
   struct wire fits = { .n = 0 }, large = { .n = 0 };
 
   put(&fits, TP_ACK, bytes, TA_INBOUND_BYTES);
-  refused(&fits, "collector's ACK cannot be read"); /* field 0 is none: it was read whole */
+  /* field 0 is invalid: the frame was read whole */
+  refused(&fits, "collector's ACK cannot be read");
   put(&large, TP_ACK, bytes, sizeof bytes);
   refused(&large, "collector's frame of 4097 bytes, limit 4096");
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every public function with arguments that make no sense: NULL, zeroed structs, numbers that were never given out, sizes
- * of 0 and SIZE_MAX. The host must live, and the trace must stay one that readers take.
+/* Every public function with arguments that make no sense: NULL, zeroed structs, numbers that were
+ * never returned, sizes of 0 and SIZE_MAX. The host must survive, and the trace must stay readable.
  *
- * The calls stand in one list. It runs in a child, without a session, in one, and in a hold; the child says in shared
- * memory where it is, so that a crash names its call. A public function that the list leaves out fails the test. */
+ * All calls are in one list. The list runs in a child without a session, with a session, and in
+ * a hold. The child writes to shared memory which call it makes, so that a crash names its call.
+ * A public function that is missing from the list fails the test. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <signal.h>
@@ -54,8 +55,8 @@ static uint64_t misused(void) {
   return ta_emit_status(&status) == TA_OK ? status.misused : 0;
 }
 
-/* The call; one that answers `wanted`; and one that does nothing but count as misused, where there is a session. In a hold
- * all but what may stand there counts. */
+/* The plain call; one that must return `wanted`; and one that only counts as misused if there is
+ * a session. In a hold all calls count as misused but those that are allowed there. */
 #define CALL(function, ...) (note(#function, #function #__VA_ARGS__), function __VA_ARGS__)
 #define WANT(wanted, function, ...)                                                                \
   do {                                                                                             \
@@ -129,7 +130,7 @@ static void emit(void) {
   WANT(open, ta_emit_start, (&where, &zeroed));
   WANT(open, ta_emit_start, (&where, &huge));
   WANT(TA_E_CONFIG, ta_emit_start, (&where, &wrong));
-  if (mode != IN_HOLD) { /* it waits for the hold */
+  if (mode != IN_HOLD) { /* sync waits for the end of the hold */
     WANT(there, ta_emit_sync, (INT64_MAX));
     WANT(there, ta_emit_sync, (INT64_MIN));
   }
@@ -376,10 +377,10 @@ static void passing(void) {
   CALL(ta_call_run, (NULL, NULL));
   CALL(ta_call_run, (&probe, NULL));
   ta_lock();
-  WANT(TA_OK, ta_unlock, ()); /* nothing is left inside: else this waits for ever */
+  WANT(TA_OK, ta_unlock, ()); /* no thread is left inside a point: else this waits for ever */
 }
 
-/* The child. Its exit code is 0 unless a call answered otherwise. */
+/* Runs in the child. Returns its exit code: 0 unless a call returned something unexpected. */
 static int run_all(void) {
   struct ta_emit_config config = { .generation_ms = 60000, .stack_depth = 8, .allocfree = 1 };
   static struct emitted e;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flight recorder by hand: the test is the writer, the sender and the collector. */
+/* The flight recorder by hand: the test plays the writer, the sender and the collector. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static unsigned char noise[BATCH];
 
 struct scene {
   struct ta_spool spool;
-  uint64_t acked; /* frames out of the wire so far */
+  uint64_t acked; /* frames read from the wire so far */
 };
 
 static struct scene *begin(uint64_t keep_ns) {
@@ -46,7 +46,8 @@ static void snap(struct scene *sc, uint64_t last_ns, uint64_t id) {
   cr_assert_eq(ta_spool_snap(&sc->spool, last_ns, id, &wake), TB_OK);
 }
 
-/* Sends and acks all there is; "1:3" in the answer is a whole generation of three batches, "x2" a lost one. */
+/* Sends and acks everything there is. In the result "1:3" is a whole generation of three
+ * batches, "x2" a lost one. */
 static void drain(struct scene *sc, char *out, size_t room) {
   unsigned char *bytes = NULL;
   const unsigned char *span;
@@ -172,7 +173,7 @@ Test(recorder, where_ends_are_seen_late_one_more_goes_out) {
 }
 
 Test(recorder, what_is_older_than_it_is_to_keep_is_forgotten_and_not_lost) {
-  struct scene *sc = begin(1); /* a nanosecond: each but the newest is too old */
+  struct scene *sc = begin(1); /* keeps one nanosecond: each generation but the newest is too old */
 
   for (uint64_t gen = 1; gen <= 100; gen++) write_generation(sc, gen, 2);
   cr_assert_leq(recorded(sc).generations, 1);
@@ -227,7 +228,7 @@ Test(recorder, a_snap_that_is_not_sent_stays_and_what_is_recorded_gives_way) {
   struct scene *sc = begin(HOUR_NS);
 
   for (uint64_t gen = 1; gen <= 3; gen++) write_generation(sc, gen, 4);
-  snap(sc, 0, 0); /* nobody fetches it */
+  snap(sc, 0, 0); /* the snap is never fetched */
   for (uint64_t gen = 4; gen <= 50; gen++) write_generation(sc, gen, 4);
   struct ta_counters c = counters(sc);
   cr_assert_eq(c.spooled.batches, 16, "the snap: 1 to 4");
@@ -345,7 +346,8 @@ Test(recorder, who_does_not_record_says_so_and_too_many_at_a_time_are_refused) {
   end(sc);
 }
 
-/* Generations of any size, snaps, a sender that is there or not: nothing is counted twice or not at all. */
+/* Generations of any size, snaps, with and without a sender: nothing is counted twice or left
+ * out. */
 Test(recorder, keeps_its_books_in_any_order_of_things) {
   for (unsigned seed = 1; seed <= 10; seed++) {
     struct scene *sc = begin(HOUR_NS);
@@ -375,7 +377,7 @@ Test(recorder, keeps_its_books_in_any_order_of_things) {
 }
 
 Test(recorder, of_two_that_are_asked_for_at_once_the_one_that_reaches_further_is_taken) {
-  static const uint64_t asked[][3] = { /* two, and what is taken */
+  static const uint64_t asked[][3] = { /* two snaps that are asked for, and the one taken */
                                        { 5, 9, 9 },
                                        { 9, 5, 9 },
                                        { 0, 5, 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool by hand: the test is the writer, the sender and the collector. */
+/* The spool by hand: the test plays the writer, the sender and the collector. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ Test(spool, what_was_sent_and_not_acked_is_sent_again_with_the_same_bytes) {
   grant_all(s, UINT64_MAX);
   send_granted(s, &first);
   cr_assert_eq(ack(s, 2), TB_OK);
-  cr_assert_eq(ta_spool_resume(s, 4, NULL), TB_OK); /* the collector got two more */
+  cr_assert_eq(ta_spool_resume(s, 4, NULL), TB_OK); /* the collector received two more */
   cr_assert_eq(grant_all(s, UINT64_MAX), 2 * (TP_HEADER_BYTES + 3000));
   send_granted(s, &second);
   cr_assert(next(&second, &f) && f.seq == 5);
@@ -148,17 +148,17 @@ Test(spool, no_frame_is_granted_that_does_not_fit_the_room) {
 Test(spool, a_sleeping_sender_is_woken_by_one_record_and_a_resting_one_by_a_lot) {
   struct ta_spool *s = open_spool(MIB);
 
-  cr_assert_not(ta_spool_sleep(s)); /* the header is there */
+  cr_assert_not(ta_spool_sleep(s)); /* the header waits to be sent */
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_sleep(s));
   cr_assert(ta_spool_put(s, 1, noise, 1));
-  cr_assert_not(ta_spool_put(s, 1, noise, 1)); /* once is enough */
+  cr_assert_not(ta_spool_put(s, 1, noise, 1)); /* one wake-up is enough */
   cr_assert(ta_spool_rest(s, 100000));
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
   cr_assert(ta_spool_put(s, 1, noise, BATCH));
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
   put(s, 1, 7, BATCH);
-  cr_assert_not(ta_spool_rest(s, 100000)); /* half full: acks are wanted */
+  cr_assert_not(ta_spool_rest(s, 100000)); /* half full: acks are required */
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
   close_spool(s);
 }
@@ -170,13 +170,13 @@ Test(spool, the_end_of_a_generation_ends_a_rest) {
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_rest(s, 100000));
   cr_assert(ta_spool_end(s));
-  cr_assert_not(ta_spool_rest(s, 100000)); /* the end waits */
+  cr_assert_not(ta_spool_rest(s, 100000)); /* the end of a generation waits to be sent */
   put(s, 2, 1, 100);
   cr_assert_not(ta_spool_rest(s, 100000));
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_rest(s, 100000));
   put(s, 2, 1, 100);
-  cr_assert(ta_spool_rest(s, 100000)); /* what is being written may wait */
+  cr_assert(ta_spool_rest(s, 100000)); /* a generation that is still being written may wait */
   cr_assert(ta_spool_finish(s));
   close_spool(s);
 }
@@ -188,11 +188,12 @@ Test(spool, the_collector_cannot_ack_what_did_not_go_out) {
   put(s, 1, 3, 3000);
   cr_assert_eq(ack(s, 1), TB_PROTOCOL);
   grant_all(s, UINT64_MAX);
-  cr_assert_eq(ack(s, 1), TB_PROTOCOL); /* granted, but still ours */
+  cr_assert_eq(ack(s, 1), TB_PROTOCOL); /* granted, but not yet sent */
   send_granted(s, &w);
   cr_assert_eq(ack(s, 5), TB_PROTOCOL);
-  cr_assert_eq(counters(s).acked.batches, 3);             /* up to there it was right */
-  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND); /* nor forget what did */
+  cr_assert_eq(counters(s).acked.batches, 3); /* the acks were right up to this one */
+  /* the collector must not forget what it acked, either */
+  cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND);
   free(w.bytes);
   close_spool(s);
 }
@@ -204,7 +205,7 @@ Test(spool, the_oldest_unsent_generation_goes_first) {
 
   put(s, 1, 2, BATCH);
   ta_spool_end(s);
-  grant_all(s, 2 * BATCH); /* the header and generation 1 in part: it must stay */
+  grant_all(s, 2 * BATCH); /* the header and part of generation 1, which must stay therefore */
   for (uint64_t gen = 2; gen <= 6; gen++) {
     put(s, gen, 6, BATCH); /* 360 kB */
     ta_spool_end(s);
@@ -238,7 +239,7 @@ Test(spool, a_generation_sent_in_part_is_abandoned_and_swallows_its_rest) {
   send_granted(s, &w);
   cr_assert_eq(ack(s, 2), TB_OK);
   put(s, 1, 40, BATCH);
-  cr_assert_eq(counters(s).lost.batches, 44); /* the acked one, too */
+  cr_assert_eq(counters(s).lost.batches, 44); /* the acked batch counts, too */
   ta_spool_end(s);
   put(s, 2, 1, BATCH);
   ta_spool_end(s);
@@ -260,7 +261,7 @@ Test(spool, a_generation_sent_in_part_is_abandoned_and_swallows_its_rest) {
 }
 
 Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it) {
-  for (int sent = 0; sent <= 2; sent++) { /* of its two batches */
+  for (int sent = 0; sent <= 2; sent++) { /* number of its two batches that were sent */
     struct ta_spool *s = open_spool(MIB);
     struct wire w = { 0 };
     struct tp_frame f;
@@ -275,7 +276,7 @@ Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it
     ta_spool_lose(s, 2, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
     ta_spool_end(s);
     ta_spool_lose(s, 3,
-                  TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH); /* of which nothing was put */
+                  TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH); /* a generation without a batch */
     ta_spool_end(s);
     put(s, 4, 1, BATCH);
     ta_spool_end(s);
@@ -306,7 +307,7 @@ static bool look_and_give_up(void *self) {
   struct ta_spool *s = self;
   struct ta_recorded recorded;
 
-  ta_spool_recorded(s, &recorded); /* as `tracectl send` does for its status */
+  ta_spool_recorded(s, &recorded); /* `tracectl send` does this for its status */
   return counters(s).produced.batches > 0;
 }
 
@@ -324,7 +325,7 @@ Test(spool, a_writer_that_waits_for_room_may_look_at_it) {
 Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   struct ta_spool *s = open_spool(MIB);
 
-  for (uint64_t gen = 1; gen <= 20000; gen++) { /* far more than there are runs */
+  for (uint64_t gen = 1; gen <= 20000; gen++) { /* far more than the spool has runs */
     put(s, gen, 1, 10);
     ta_spool_end(s);
   }
@@ -350,7 +351,7 @@ Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   close_spool(s);
 }
 
-/* A collector that forgot. */
+/* A collector that lost its state. */
 
 static uint64_t frames_of(struct wire *w, enum tp_kind kind) {
   struct wire copy = { .bytes = w->bytes, .n = w->n };
@@ -379,7 +380,7 @@ Test(spool, a_stream_that_begins_anew_has_its_header_one_loss_and_whole_generati
     put(s, gen, 3, 1000 + gen);
     ta_spool_end(s);
   }
-  grant_all(s, 13 * 1000); /* sealed to the middle of the third */
+  grant_all(s, 13 * 1000); /* up to the middle of the third generation */
   send_granted(s, &w);
   cr_assert_eq(ack(s, 7), TB_OK); /* HEADER, the first generation, two batches of the second */
   cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND);
@@ -406,7 +407,7 @@ Test(spool, a_stream_that_begins_anew_has_its_header_one_loss_and_whole_generati
   cr_assert_eq(loss.sent_batches, 0);
   cr_assert_eq(loss.reason, TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN);
   for (uint64_t seq = 3; seq <= 10; seq++) {
-    cr_assert(next(&w, &f) && f.seq == seq); /* take() has checked its checksum */
+    cr_assert(next(&w, &f) && f.seq == seq); /* next() has checked the checksum */
     cr_assert_eq(f.kind, seq == 6 || seq == 10 ? TP_GENEND : TP_BATCH);
     cr_assert_eq(f.gen, seq <= 6 ? 3 : 4);
     if (f.kind == TP_BATCH) cr_assert_eq(memcmp(f.payload, noise, f.len), 0);
@@ -475,7 +476,8 @@ Test(spool, it_begins_anew_as_often_as_it_must) {
   close_spool(s);
 }
 
-/* The whole generations that wait stay, what was lost before the collector forgot is lost once. */
+/* Whole generations that wait are kept; what was lost before the collector lost its state is
+ * counted as lost once. */
 Test(spool, what_waits_when_it_begins_anew_is_sent_and_the_rest_is_told_as_lost) {
   struct ta_spool *s = open_spool(MIB);
   struct wire w = { 0 };
@@ -511,7 +513,7 @@ Test(spool, what_waits_when_it_begins_anew_is_sent_and_the_rest_is_told_as_lost)
   close_spool(s);
 }
 
-/* A record that came for the first time. */
+/* Counts a record that arrived for the first time. */
 static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_count *reported) {
   if (f->kind == TP_BATCH) ta_count_add(kept, (struct ta_count){ 1, f->len });
   if (f->kind != TP_LOSS) return;
@@ -522,11 +524,11 @@ static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_coun
 
 enum { TURNS = TT_LESS(60000, 6000) };
 
-/* Random turns of writer, sender and collector, many times the size of the pool. */
+/* Random steps of writer, sender and collector, many times the size of the pool. */
 Test(spool, any_order_of_turns_keeps_the_books) {
   struct ta_spool *s = open_spool(MIB);
   uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
-  struct ta_count kept = { 0 }, reported = { 0 }; /* of this stream, by its records alone */
+  struct ta_count kept = { 0 }, reported = { 0 }; /* of this stream, from its records alone */
   struct wire w = { 0 };
   struct tp_frame f;
 
@@ -550,7 +552,7 @@ Test(spool, any_order_of_turns_keeps_the_books) {
       grant_all(s, random / 8 % 200000);
       send_granted(s, &w);
       while (next(&w, &f)) {
-        there = f.seq;               /* on this connection */
+        there = f.seq;               /* received on this connection */
         if (f.seq <= sent) continue; /* again */
         cr_assert_eq(f.seq, ++sent);
         note(&f, &kept, &reported);
@@ -610,6 +612,7 @@ Test(spool, what_only_a_mistake_can_ask_for_is_noted_and_not_done) {
   tb_check_keep(NULL);
   cr_assert_eq(keeper.failed, 1);
   cr_assert_str_eq(keeper.where, "spool.c: n <= TA_SLOT_BYTES - TP_HEADER_BYTES");
-  cr_assert_eq(grant_all(s, UINT64_MAX), TP_HEADER_BYTES + 16); /* the one before */
+  /* the batch before the faulty one */
+  cr_assert_eq(grant_all(s, UINT64_MAX), TP_HEADER_BYTES + 16);
   close_spool(s);
 }

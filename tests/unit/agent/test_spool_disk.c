@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool on disk by hand: the test is the writer, the sender and the collector, and it is who dies. */
+/* The spool on disk by hand: the test plays the writer, the sender and the collector, and dies. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 
 enum { MIB = 1 << 20, BATCH = 60000, RECORDS_MAX = 4096 };
 
-/* Which of the next entries of folders that are asked for is an error; 0: none. */
+/* Number of the next readdir() that fails, from 1; 0: none. */
 static unsigned bad_entry;
 
 struct dirent *readdir(DIR *dir) {
@@ -48,7 +48,7 @@ struct life {
   struct ta_spool_writer disk;
   struct archive there;
   uint64_t gen, random;
-  unsigned char *wire; /* sent and not arrived yet */
+  unsigned char *wire; /* sent, not yet arrived */
   size_t wire_n;
 };
 
@@ -98,7 +98,7 @@ static void end(struct life *l) {
   free(l);
 }
 
-/* The process is gone: its locks with it, the files stay as they are. */
+/* The process dies: its locks are released, its files stay as they are. */
 static void die(struct life *l) {
   ta_spool_writer_fini(&l->disk);
   ta_spool_fini(&l->spool);
@@ -114,7 +114,7 @@ static bool find_name(struct life *l, char out[TA_SPOOL_DIR_NAME]) {
   return stat(path, &st) == 0;
 }
 
-/* Takes over; the spool is what was left. */
+/* Takes over the folder; the spool then holds what was left. */
 static tb_rc inherit(struct life *l, struct ta_spool_dir *dir) {
   tb_rc rc;
 
@@ -140,11 +140,12 @@ static void release(struct ta_spool_dir *dir) {
   close(root);
 }
 
-/* The collector takes a record: the next one, or one that it has already and then is the same. */
+/* The collector receives a record: the next one, or one that it has already, which must be the
+ * same. */
 static void take(struct archive *a, const struct tp_frame *frame, const unsigned char *bytes) {
   uint32_t crc;
 
-  memcpy(&crc, bytes + 24, sizeof crc); /* over the whole frame */
+  memcpy(&crc, bytes + 24, sizeof crc); /* covers the whole frame */
   cr_assert(frame->seq >= 1 && frame->seq <= a->seq + 1, "record %lu behind %lu",
             (unsigned long)frame->seq, (unsigned long)a->seq);
   cr_assert_lt(frame->seq, RECORDS_MAX);
@@ -169,7 +170,7 @@ static void take(struct archive *a, const struct tp_frame *frame, const unsigned
   tracecollect__v1__loss__free_unpacked(loss, NULL);
 }
 
-/* Sends what was granted; `records` of the records on their way arrive. */
+/* Sends what was granted; `records` of the records on the way arrive. */
 static void send_granted(struct life *l, uint64_t records) {
   const unsigned char *bytes;
   struct tp_frame frame;
@@ -202,7 +203,7 @@ static uint64_t produced(struct life *l) {
   return c.produced.batches;
 }
 
-/* As the sender does it; some of what was granted arrives. */
+/* Sends as the sender does; part of what was granted arrives. */
 static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   uint64_t need;
 
@@ -212,7 +213,7 @@ static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   send_granted(l, records);
 }
 
-/* Does one random thing of a program's life. */
+/* Does one random thing that a program does. */
 static void step(struct life *l) {
   switch (below(l, 8)) {
   case 0:
@@ -238,7 +239,7 @@ static void step(struct life *l) {
   }
 }
 
-/* The successor's connection: all that there is goes out and is acked. */
+/* The successor's connection: all data is sent and acked. */
 static void deliver(struct life *l) {
   struct tb_diag diag;
   uint64_t need;
@@ -250,7 +251,7 @@ static void deliver(struct life *l) {
   cr_assert(ta_spool_done(&l->spool) || !l->spool.inherited);
 }
 
-/* Ends the successor, too, after some of its records have arrived. */
+/* The successor dies, too, after some of its records have arrived. */
 static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   struct tb_diag diag;
   uint64_t need;
@@ -264,8 +265,8 @@ static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   release(dir);
 }
 
-/* Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record
- * once and as it was, and what it is told adds up. */
+/* Whatever happened, and whenever the program died: the collector gets what was on disk, each
+ * record once and unchanged, and the reported losses add up. */
 Test(spool_disk, a_program_dies_at_any_moment) {
   uint64_t losses = 0, abandoned = 0;
 
@@ -280,7 +281,8 @@ Test(spool_disk, a_program_dies_at_any_moment) {
     ta_spool_writer_flush(&l->disk);
     cr_assert_eq(l->spool.kept_records, l->spool.records);
     uint64_t had = produced(l);
-    if (!finished) put(l, (unsigned)below(l, 3)); /* of this nothing is known */
+    /* only the dying program knows of these batches */
+    if (!finished) put(l, (unsigned)below(l, 3));
     die(l);
     cr_assert_eq(inherit(l, &dir), TB_OK);
     cr_assert_eq(produced(l), had, "seed %lu: %lu, not %lu", (unsigned long)seed,
@@ -308,8 +310,9 @@ static void ack_all(struct life *l) {
   cr_assert_eq(ta_spool_ack(&l->spool, l->there.seq, &diag), TB_OK, "%s", diag.text);
 }
 
-/* A disk with too little room: what it has stays there, what it has not waits; when all it has is acked the stream goes
- * on without files, and has them again when there is room. */
+/* A disk with too little room: what is on the disk stays there, and the rest does not wait for
+ * room. When everything on the disk is acked the stream continues without files, and has files
+ * again when there is room. */
 Test(spool_disk, a_full_disk_keeps_what_it_has) {
   struct life *l = begin(1, 200000);
   struct ta_spool_dir dir;
@@ -337,7 +340,7 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   cr_assert_not(find_name(l, name), "files that are not the whole truth");
   ack_all(l);
 
-  l->disk.due_ns = 0; /* the next try */
+  l->disk.due_ns = 0; /* the time of the next try */
   l->gen++;
   put(l, 2);
   ta_spool_writer_flush(&l->disk);
@@ -351,7 +354,7 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   end(l);
 }
 
-/* The same, and it gets its room back while nothing was acked. */
+/* The same disk, which has room again before anything was acked. */
 Test(spool_disk, a_disk_that_was_full_goes_on) {
   struct life *l = begin(1, 200000);
   struct ta_spool_dir dir;
@@ -374,8 +377,9 @@ Test(spool_disk, a_disk_that_was_full_goes_on) {
   end(l);
 }
 
-/* More waits than the disk takes when files are begun: they hold what they can, of what has no number yet. What has one
- * must all be there, or who takes over could not go on. */
+/* More data waits than the disk can hold when files are begun: the files hold what they can of
+ * the data that has no number yet. Numbered data must all be there, or a successor could not
+ * continue. */
 Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
   for (int given = 0; given < 2; given++) {
     struct life *l = begin(1, 0);
@@ -407,8 +411,8 @@ Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
   }
 }
 
-/* A disk that is full at times, and a program that dies at any moment: what was on disk once arrives, from it or from
- * who takes over, each record once and as it was. */
+/* A disk that is full at times, and a program that dies at any moment: data that was once on
+ * disk arrives, from the program or from its successor, each record once and unchanged. */
 Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
   uint64_t full = 0, went = 0;
 
@@ -425,7 +429,7 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
       full += l->disk.full;
       if (l->disk.on && l->spool.kept_records == l->spool.records) vouched = produced(l);
     }
-    struct ta_counters last; /* a loss that nobody was told of dies with the program */
+    struct ta_counters last; /* a loss that was never reported is forgotten with the program */
     ta_spool_counters(&l->spool, &last);
     die(l);
     if (!find_name(l, name)) {
@@ -446,7 +450,8 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
   cr_assert_gt(went, 0);
 }
 
-/* The process went on without its files, which it could not even delete: nobody sends from them. */
+/* The program went on without its files, which it could not even delete: nobody sends data from
+ * these files. */
 Test(spool_disk, files_of_the_past_are_not_sent) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -464,7 +469,8 @@ Test(spool_disk, files_of_the_past_are_not_sent) {
   end(l);
 }
 
-/* The successor's connection breaks when more has arrived than the program had sent: that is the successor's own. */
+/* The successor's connection breaks after more has arrived than the program had sent: the
+ * difference is the successor's own. */
 Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -490,7 +496,8 @@ Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   end(l);
 }
 
-/* A disk that fails for a while, or no descriptors: no reason to take the files for sent. */
+/* A disk that fails for a while, or a lack of descriptors, is not a reason to treat the files as
+ * sent. */
 Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -510,7 +517,7 @@ Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
     tb_diag_clear(&diag);
     snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, run);
     snprintf(away, sizeof away, "%s.away", path);
-    cr_assert(rename(path, away) == 0 && mkdir(path, 0700) == 0); /* opens, and cannot be read */
+    cr_assert(rename(path, away) == 0 && mkdir(path, 0700) == 0); /* can be opened, but not read */
     ta_spool_dir_init(&dir, open_root(l), 0);
     cr_assert_eq(ta_spool_dir_take(&dir, name, &diag, &state), TB_OK, "%s", diag.text);
     cr_assert_eq(ta_recovery_load(&dir, &state, &l->spool), TB_IO);
@@ -537,7 +544,8 @@ static void *write_on(void *self) {
   return NULL;
 }
 
-/* A disk that is slower than the trace: a flush ends, though the files never have all. The last one has all. */
+/* A disk that is slower than the trace: a flush ends although the files never catch up. The last
+ * flush writes everything. */
 Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -557,7 +565,8 @@ Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
   end(l);
 }
 
-/* A writer that is much faster than the disk leaves behind numbers of runs that were dropped before they had a file. */
+/* A writer that is much faster than the disk leaves numbers of runs that were dropped before
+ * they had a file. */
 Test(spool_disk, runs_without_a_file_are_not_looked_for) {
   struct life *l = begin(1, 64 * MIB);
 
@@ -572,7 +581,7 @@ Test(spool_disk, runs_without_a_file_are_not_looked_for) {
   end(l);
 }
 
-/* A file was damaged, and the collector has what was in it: there is nothing to send. */
+/* A file was damaged, but the collector already has its data: there is nothing to send. */
 Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;
@@ -588,7 +597,7 @@ Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   cr_assert_gt(l->there.generations, 0);
   cr_assert(find_name(l, name));
   die(l);
-  snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, 2); /* the first generation's */
+  snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, 2); /* file of the first generation */
   cr_assert_eq(truncate(path, 10), 0);
   cr_assert_eq(inherit(l, &dir), TB_CORRUPT);
   cr_assert_eq(ta_spool_resume(&l->spool, l->there.seq, &diag), TB_REFUSED, "%s", diag.text);
@@ -597,7 +606,7 @@ Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   end(l);
 }
 
-/* Four generations have a file each; the folder has those and the state. */
+/* Four generations have a file each; the folder holds these files and the state. */
 static struct life *begin_with_files(void) {
   struct life *l = begin(1, 64 * MIB);
 
@@ -609,8 +618,8 @@ static struct life *begin_with_files(void) {
   return l;
 }
 
-/* Files that are left cannot be sent, and are not forgotten: the next program that finds the folder
- * removes it. */
+/* Files that are left and cannot be sent are not forgotten: the next program that finds the
+ * folder removes it. */
 Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) {
   for (unsigned bad = 1; bad <= 5; bad++) {
     struct life *l = begin_with_files();
@@ -632,13 +641,13 @@ Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) 
   }
 }
 
-/* Nor is it in the way of the same stream's next files. */
+/* The folder does not prevent the same stream's next files, either. */
 Test(spool_disk, files_begin_anew_where_some_were_left) {
   struct life *l = begin_with_files();
   struct ta_spool_dir dir;
 
   bad_entry = 1;
-  ta_spool_writer_begin(&l->disk, l->stream, 7); /* it gives up those it has */
+  ta_spool_writer_begin(&l->disk, l->stream, 7); /* abandons its present files */
   cr_assert_eq(bad_entry, 0);
   cr_assert(l->disk.on);
   uint64_t had = produced(l);
@@ -656,7 +665,7 @@ struct flipping {
   uint64_t had, flips, noticed;
 };
 
-/* As often as there are places, which are the seed's choice. */
+/* Flips one bit at a time, at places that the seed chooses. */
 static void flip_one(void *self, const char *name) {
   struct flipping *f = self;
   struct archive before = f->l->there;
@@ -694,7 +703,7 @@ static void flip_one(void *self, const char *name) {
   close(fd);
 }
 
-/* A bit that is not what it was ends what is sent, or was of no use any more. */
+/* A flipped bit either ends what is sent, or was in data that is no longer needed. */
 Test(spool_disk, damage_is_noticed) {
   struct life *l = begin(3, 64 * MIB);
   struct flipping f = { .l = l };
@@ -713,6 +722,6 @@ Test(spool_disk, damage_is_noticed) {
   ta_spool_dir_list(f.dir, flip_one, &f);
   close(f.dir);
   cr_assert_eq(f.flips, 6 * 20);
-  cr_assert_geq(f.noticed, 5 * 20); /* of the state there are two */
+  cr_assert_geq(f.noticed, 5 * 20); /* the state is stored twice */
   end(l);
 }

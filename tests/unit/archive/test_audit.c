@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An archive of three streams is made once a test; then something in it is damaged. */
+/* Each test creates an archive of three streams, and then damages something in it. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ Test(verify, a_missing_segment_breaks_the_chain_even_without_a_catalog) {
 Test(verify, a_trace_without_a_meta_is_named) {
   char meta[192];
 
-  meta_of(paths[GENERATIONS - 1], meta); /* the last of its stream */
+  meta_of(paths[GENERATIONS - 1], meta); /* the last segment of its stream */
   remove_file(meta);
   rebuild();
   verify();
@@ -159,7 +159,8 @@ Test(verify, a_catalog_that_tells_other_things_is_found_and_rebuilt) {
   cr_assert_eq(verify().problems, 0, "%s", problems);
 }
 
-/* A folder in a meta's place cannot be read as one: what lacks its row must not be taken for whole by the next start. */
+/* A folder in place of a meta cannot be read as a meta: the next start must not treat a catalog
+ * that lacks the row as whole. */
 Test(verify, a_rebuilt_catalog_that_lacks_something_says_so) {
   char meta[192], full[300], mark[300];
 

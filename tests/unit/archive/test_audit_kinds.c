@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives of both kinds of content hash, in one chain, proven; damage is named with its generation. */
+/* Archives of both kinds of content hash, in one chain, are verified; damage is reported with
+ * its generation. */
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -79,7 +80,8 @@ static struct rows list(void) {
   return rows;
 }
 
-/* A run of the stream, from where it is; the store is new to it each time. */
+/* Writes a run of the stream, from its present position; the stream is new to the store each
+ * time. */
 static void write_run(struct tt_writer *w, uint64_t first) {
   *w = tt_attach_as(&tt, first, STREAM);
   if (first == 1) tt_header(w);
@@ -195,7 +197,8 @@ Test(audit_kinds, a_flipped_byte_is_named_with_its_generation) {
   struct rows rows = write_mixed();
 
   for (unsigned i = 0; i < 3; i++) {
-    uint64_t at = HEADER_BYTES + 2 * BATCHES * BATCH_BYTES + 7; /* in the third of four */
+    /* in the third of four generations */
+    uint64_t at = HEADER_BYTES + 2 * BATCHES * BATCH_BYTES + 7;
     char damaged[64], title[64];
     tt_flip(&tt, rows.row[i].path, at);
     cr_assert_eq(audit().problems, 3, "%s", problems);
@@ -209,7 +212,7 @@ Test(audit_kinds, a_flipped_byte_is_named_with_its_generation) {
   cr_assert_eq(audit().problems, 0, "%s", problems);
 }
 
-/* The trace and its CRC32C agree, and only the generation's hash does not. */
+/* The trace and its CRC32C agree; only the generation's hash is wrong. */
 Test(audit_kinds, a_generations_hash_alone_finds_it) {
   struct rows rows = write_mixed();
   int fd;

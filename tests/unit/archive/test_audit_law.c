@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* produced = archived + expired + lost, of every stream that was closed; and with what is open in the collector or
- * still in the agent, of those that live. */
+/* produced = archived + expired + lost, for every stream that was closed; for streams that are
+ * still open, plus what is open in the collector or still in the agent. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static struct tc_audited verify(bool rebuild) {
   return seen;
 }
 
-/* Three generations of three batches, and a loss of five behind the first. */
+/* Writes three generations of three batches, and a loss of five after the first one. */
 static struct tt_writer write_stream(unsigned id) {
   struct tt_writer w = tt_attach_as(&tt, id, id);
 
@@ -102,7 +102,7 @@ Test(verify_law, what_retention_took_is_accounted_for) {
              BYTES);
 }
 
-/* The chain does not show it: nothing comes after the last one. */
+/* The chain does not show that the segment is missing: nothing follows the last one. */
 Test(verify_law, a_segment_that_nobody_deleted_by_the_rules_is_missed) {
   struct tt_writer w = tt_attach_as(&tt, 1, 1);
   char command[400];
@@ -113,7 +113,8 @@ Test(verify_law, a_segment_that_nobody_deleted_by_the_rules_is_missed) {
   tt_barrier(&tt);
   tt_store_stop(&tt);
   cr_assert_eq(verify(false).problems, 0, "%s", problems);
-  /* The first of a stream whose later metas were forged along with it: the chain begins anew. */
+  /* Deletes the first segment of a stream whose later metas were forged with it: the chain
+   * begins anew. */
   snprintf(command, sizeof command, "find %s/archive -name '0000000000000001.*' -delete", tt.dir);
   cr_assert_eq(system(command), 0);
   struct tc_audited seen = verify(true);
@@ -147,7 +148,7 @@ Test(verify_law, what_a_closed_stream_produced_is_known_after_it) {
   cr_assert_eq(row.produced_bytes, BYTES);
 }
 
-/* As write_stream(), and two batches of a generation that goes on. */
+/* Writes what write_stream() writes, and two batches of a generation that is still open. */
 static struct tt_writer write_living(unsigned id) {
   struct tt_writer w = write_stream(id);
   unsigned char batch[1000];
@@ -155,7 +156,7 @@ static struct tt_writer write_living(unsigned id) {
   tt_fill(batch, sizeof batch, 6, 0);
   tt_batch(&w, 6, batch, sizeof batch);
   tt_batch(&w, 6, batch, sizeof batch);
-  tt_barrier(&tt); /* what is whole is archived when the agent counts, not open */
+  tt_barrier(&tt); /* whole generations are archived, not open, when the agent counts */
   return w;
 }
 
@@ -179,7 +180,7 @@ Test(verify_law, the_books_of_a_living_stream_add_up) {
   struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 2, 4);
   cr_assert_eq(seen.segments, 3, "what is acked is looked at, however young");
-  /* Records after the heartbeat do not change what was true at its time. */
+  /* Records after the heartbeat do not change what was true when it was sent. */
   tt_loss(&w, 6, 6, 5, 5000);
   tt_generation(&w, 7, 3, 1000);
   tt_barrier(&tt);
@@ -200,7 +201,8 @@ Test(verify_law, counters_wait_for_the_records_they_tell_of) {
 
   tt_barrier(&tt);
   tt_heartbeat(&w, BATCHES + 3, w.seq + 2, BATCHES + 2);
-  tt_heartbeat(&w, BATCHES + 9, w.seq + 8, BATCHES + 8); /* the first is waited for */
+  /* the first heartbeat's records are waited for */
+  tt_heartbeat(&w, BATCHES + 9, w.seq + 8, BATCHES + 8);
   tt_barrier(&tt);
   cr_assert_eq(verify(false).live.streams, 0);
   tt_fill(batch, sizeof batch, 6, 0);
@@ -219,7 +221,7 @@ Test(verify_law, losses_that_wait_for_a_file_are_open) {
   tt_barrier(&tt);
   struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 7, 0);
-  tt_generation(&w, 9, 3, 1000); /* its meta has them now */
+  tt_generation(&w, 9, 3, 1000); /* the generation's meta holds the losses now */
   tt_barrier(&tt);
   seen = verify(false);
   expect_living(&seen, 5, 7, 0);
@@ -263,7 +265,7 @@ static void send_batches(struct tt_writer *w, uint64_t gen, unsigned n) {
   }
 }
 
-/* The stream goes on where it was, in the middle of a generation. */
+/* The stream continues where it was, in the middle of a generation. */
 static struct tt_writer come_back(const struct tt_writer *w, uint64_t conn) {
   struct tt_writer again = tt_attach_as(&tt, conn, 1);
 
@@ -278,7 +280,7 @@ static void start_impatient(void) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* The agent stays away for too long: `lost` batches count as lost then. */
+/* The agent stays away for too long: then `lost` batches count as lost. */
 static void leave(struct tt_writer *w, uint64_t lost) {
   cr_assert(tt_wait_acked(&tt, w->stream, w->seq));
   tt_detach(&tt, w->conn);
@@ -287,7 +289,7 @@ static void leave(struct tt_writer *w, uint64_t lost) {
   cr_assert_eq(tt_stream_row(&tt, 1).lost_batches, lost, "%s", tt.notes);
 }
 
-/* Two batches of generation 6 are given up. */
+/* Two batches of generation 6 are abandoned. */
 static struct tt_writer stay_away(void) {
   start_impatient();
   struct tt_writer w = write_stream(1);
@@ -296,7 +298,7 @@ static struct tt_writer stay_away(void) {
   return w;
 }
 
-/* Generations 6 and 7 were nine batches of nine kilobytes, whatever of them was sent. */
+/* Generations 6 and 7 had nine batches of nine kilobytes, whatever part of them was sent. */
 static void expect_nine_lost(struct tt_writer *w) {
   tt_loss(w, 6, 7, 9, 9000);
   tt_generation(w, 8, 3, 1000);
@@ -333,7 +335,7 @@ Test(verify_law, a_restart_knows_what_was_given_up) {
   expect_nine_lost(&again);
 }
 
-/* The agent's loss and the bytes of a segment up to then are reported by different metas. */
+/* The agent's loss and the bytes of a segment up to that loss are reported by different metas. */
 Test(verify_law, what_was_given_up_twice_is_lost_once) {
   struct tt_writer w = stay_away(), again = come_back(&w, 2);
 
@@ -354,7 +356,8 @@ Test(verify_law, a_generation_after_one_that_was_given_up_twice_is_whole) {
   cr_assert_eq(row.generations, 4);
 }
 
-/* No segment of the stream is archived yet, so a meta of its own holds the losses; another run continues it. */
+/* No segment of the stream is archived yet, so a meta of its own holds the losses; another run
+ * adds to that meta. */
 Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   start_impatient();
   struct tt_writer w = tt_attach_as(&tt, 1, 1);
@@ -377,7 +380,7 @@ Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   expect_sum(seen.closed.lost, 9, 9000);
 }
 
-/* Two ends wait to be put down, that of an agent which stays away and the one it comes back for. */
+/* Two ends of the stream wait to be recorded: the agent stayed away, and came back and ended. */
 Test(verify_law, a_stream_that_came_back_ends_as_its_agent_says) {
   start_impatient();
   struct tt_writer w = write_stream(1);
@@ -393,7 +396,7 @@ Test(verify_law, a_stream_that_came_back_ends_as_its_agent_says) {
   tt_generation(&again, 8, 3, 1000);
   tt_close_with(&again, BATCHES + 9 + 3, BYTES + 9000 + 3000);
   cr_assert(tt_wait_acked(&tt, again.stream, again.seq));
-  unsigned failed = tt_calls_failed(); /* each try begins with what has come by then */
+  unsigned failed = tt_calls_failed(); /* each try begins with what has arrived by then */
   for (int tries = 0; tt_calls_failed() < failed + 3 && tries < TT_PATIENCE_MS; tries++)
     usleep(1000);
   tt_calls_fail("", 0, 0);

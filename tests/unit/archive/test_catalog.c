@@ -34,8 +34,8 @@ TestSuite(catalog, .init = open_catalog, .fini = remove_catalog);
 static uint64_t second_ns =
     1000; /* in which generation N is traced from N on, to just before N + 1 */
 static uint64_t set_back_from = UINT64_MAX,
-                set_back_by; /* the program's clock, before this generation */
-static bool says_no_time;    /* as before Go 1.25 */
+                set_back_by; /* the program's clock is set back before this generation */
+static bool says_no_time;    /* generations have no times, as before Go 1.25 */
 
 static void set_clock(Tracecollect__V1__GenerationMeta *gen) {
   uint64_t began = gen->gen * second_ns - (gen->gen >= set_back_from ? set_back_by : 0);
@@ -47,7 +47,7 @@ static void set_clock(Tracecollect__V1__GenerationMeta *gen) {
   gen->end_wall_ns = began + second_ns - 1;
 }
 
-/* A segment of generations first..last, each 10 bytes; all came at arrival_ns. */
+/* Adds a segment of generations first..last, each 10 bytes, all of which arrived at arrival_ns. */
 static uint64_t arrival_ns = 1000000;
 
 static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict, bool expired) {
@@ -139,7 +139,7 @@ Test(catalog, since_until_and_last_go_by_the_wall_clock) {
   put_ten();
   struct found some = select_segments(
       (struct tc_select){ .service = "odd", .since_wall_ns = 3500, .until_wall_ns = 5000 });
-  cr_assert_eq(some.n, 3); /* 3 reaches into it, 4 is inside, 5 begins at its end */
+  cr_assert_eq(some.n, 3); /* 3 overlaps the begin of the range, 4 is inside, 5 begins at the end */
   cr_assert_eq(some.first[0], 3);
   /* Each stream has its own newest segment: stream 2 ended long before stream 1. */
   struct found newest = select_segments((struct tc_select){ .last_ns = 1000 });
@@ -148,7 +148,7 @@ Test(catalog, since_until_and_last_go_by_the_wall_clock) {
   cr_assert_eq(newest.first[2], 2);
 }
 
-/* All came at once, long after: that plays no part. */
+/* All segments arrived at once, much later: that makes no difference. */
 Test(catalog, both_ends_of_the_asked_span_belong_to_it) {
   put(1, 5, 5, 1, false); /* traced from 5000 to 5999 */
   static const struct {
@@ -192,7 +192,7 @@ Test(catalog, a_row_has_both_times) {
   cr_assert(one_row.wall_estimated);
 }
 
-/* Generations 6 to 10 say that they were traced from 3000 to 7999. */
+/* According to generations 6 to 10, they were traced from 3000 to 7999. */
 Test(catalog, a_clock_that_was_set_back_selects_by_what_each_generation_says) {
   set_back_from = 6;
   set_back_by = 3000;
@@ -202,7 +202,8 @@ Test(catalog, a_clock_that_was_set_back_selects_by_what_each_generation_says) {
   cr_assert_eq(some.n, 2);
   cr_assert_eq(some.first[0], 3);
   cr_assert_eq(some.first[1], 6);
-  /* The newest is the newest of the stream, although generation 5 was traced in the same second as 8. */
+  /* The newest generation of the stream is found, although generation 5 was traced in the same
+   * second as 8. */
   struct found newest = select_segments((struct tc_select){ .service = "odd", .last_ns = 1 });
   cr_assert_eq(newest.n, 1);
   cr_assert_eq(newest.first[0], 10);
@@ -266,8 +267,8 @@ Test(catalog, totals_follow_each_change_of_a_row) {
 
   put(1, 1, 2, 0, false);
   put(1, 3, 3, 0, false);
-  put(1, 1, 2, 2, false); /* the verdict came */
-  put(1, 3, 3, 1, true);  /* retention took it */
+  put(1, 1, 2, 2, false); /* its verdict has arrived */
+  put(1, 3, 3, 1, true);  /* retention deleted it */
   cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag),
                TB_OK);
   cr_assert_eq(row.generations, 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which way the catalog goes to its rows: by an index, whatever is asked for, and to the same rows by each; pages stay
- * whole while rows come and go. */
+/* The catalog's way to its rows: by an index, whatever is asked for, and to the same rows by
+ * each index; pages stay whole while rows come and go. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,7 +35,8 @@ static void remove_catalog(void) {
 
 TestSuite(catalog_select, .init = open_catalog, .fini = remove_catalog);
 
-/* A run of a stream: generations first..last, traced from began for `length`, arrived `later` after. */
+/* Adds a run of a stream: generations first..last, traced from `began` for `length`, arrived
+ * `later` after that. */
 static void put(unsigned stream, uint64_t first, uint64_t last, uint64_t began, uint64_t length,
                 uint64_t later, bool open) {
   const struct tc_content_hash sha = { .kind = TC_HASH_SHA256 };
@@ -102,7 +103,7 @@ static const struct shape {
   struct tc_select select;
   enum tc__way way;
   bool newest;
-  const char *plan; /* how it begins */
+  const char *plan; /* the begin of the query plan */
 } shapes[] = {
   { "one", { .segment = 3 }, TC__BY_ID, false, "SEARCH g USING INTEGER PRIMARY KEY (rowid=?)" },
   { "open ones",
@@ -199,7 +200,7 @@ Test(catalog_select, segments_are_found_by_an_index) {
     tc__write_segments(&shape->select, shape->way, shape->newest, &sql);
     const char *plan = plan_of(sql.text);
     cr_expect_eq(strncmp(plan, shape->plan, strlen(shape->plan)), 0, "%s: %s", shape->words, plan);
-    /* Stream by stream a page is sorted at most within a stream. */
+    /* If read stream by stream, a page is sorted at most within a stream. */
     if (shape->way == TC__BY_STREAM && !shape->newest)
       cr_expect_null(strstr(plan, "USE TEMP B-TREE FOR ORDER BY"), "%s: %s", shape->words, plan);
   }
@@ -229,7 +230,7 @@ static tb_rc ignore_service(void *self, const char *service, uint64_t bytes) {
   return TB_OK;
 }
 
-/* Each statement that was prepared for good. */
+/* Each statement that stays prepared. */
 Test(catalog_select, the_sealer_and_retention_scan_nothing) {
   struct tc_stream_row live = { .service = "s" };
   struct tc_segment_row after = { .id = 1 };
@@ -253,7 +254,7 @@ Test(catalog_select, the_sealer_and_retention_scan_nothing) {
   for (size_t i = 0; i < TC__STATEMENTS; i++) {
     if (catalog->stmt[i] == NULL || i == TC__BEGIN || i == TC__COMMIT) continue;
     const char *plan = plan_of(sqlite3_sql(catalog->stmt[i]));
-    /* Pending ones alone lie in their index; services are few. */
+    /* The index of pending rows holds nothing else; services are few. */
     bool is_walk = i == TC__PENDING || i == TC__HEAVY || i == TC__TOTALS;
     cr_expect(is_walk || strstr(plan, "SCAN ") == NULL, "%s: %s", sqlite3_sql(catalog->stmt[i]),
               plan);
@@ -264,7 +265,8 @@ Test(catalog_select, the_sealer_and_retention_scan_nothing) {
   cr_assert_geq(n, 9);
 }
 
-/* A row touches so many indexes that a statement's undo would not stay below what SQLite keeps in memory by itself. */
+/* A row changes so many indexes that a statement's undo journal would be larger than what SQLite
+ * by itself keeps in memory. */
 Test(catalog_select, no_temporary_file_is_needed) {
   struct tc_catalog *reader;
   struct tc_catalog *both[2] = { catalog };
@@ -308,7 +310,7 @@ static uint64_t chance(void) {
   return state >> 33;
 }
 
-/* Runs of any length, clocks that are set back, some late. */
+/* Runs of any length, clocks that are set back, some runs that arrive late. */
 static void put_many(void) {
   for (unsigned stream = 1; stream <= 12; stream++) {
     uint64_t gen = 1;
@@ -365,7 +367,7 @@ Test(catalog_select, every_way_finds_the_same_rows) {
   cr_assert_gt(seen, 1000);
 }
 
-/* Behind the boundary a row goes, and others come on both sides of it. */
+/* After the page's boundary a row is removed, and others are added on both sides of it. */
 static void pages(bool newest) {
   tb_rc (*ask)(struct tc_catalog *, const struct tc_select *, tc_segment_row_fn *, void *,
                struct tb_diag *) = newest ? tc_catalog_newest : tc_catalog_segments;
@@ -429,7 +431,7 @@ static tb_rc keep_heavy(void *self, const char *service, uint64_t bytes) {
   return TB_OK;
 }
 
-/* Kept, not summed: what is open does not count until it is sealed. */
+/* Stored, not summed on request: an open segment does not count until it is sealed. */
 Test(catalog_select, a_service_has_the_bytes_of_its_segments) {
   struct heavy heavy = { 0 };
 

@@ -28,7 +28,7 @@ static struct tc_content_hash result(const struct tc_hasher *hasher) {
   return hash;
 }
 
-/* The bytes over which XXH3's authors publish its values. */
+/* The bytes for which XXH3's authors publish hash values. */
 static void fill(unsigned char *out, size_t n) {
   uint64_t state = UINT64_C(2654435761);
 
@@ -74,7 +74,7 @@ Test(content_hash, a_generations_hash_is_what_the_authors_of_xxh3_publish) {
 
 static const char header[16] = "go 1.26 trace";
 
-/* As docs/FORMAT.md says it. */
+/* As docs/FORMAT.md specifies. */
 static void by_definition(const char *const *gens, size_t n, unsigned char out[16]) {
   unsigned char all[16 + 8 * 16];
   XXH128_canonical_t canonical;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folding metas, and the ledger of a day, which has what they are folded into: every figure of a record, and what damage
- * does to a file. */
+/* Folding of metas, and the ledger of a day that they are folded into: every figure of a record,
+ * and the effect of damage to a file. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -120,7 +120,7 @@ static void end_it(tc_meta *meta) {
 
 /* ---- folding */
 
-/* Two runs and a note, in an order that is none. */
+/* Two runs and a note, in no order. */
 static void fold_a_day(struct tc_fold *fold, const tc_meta **out) {
   struct tb_diag diag = { 0 };
   tc_meta *note = new_meta(), *last = segment((struct made){ 8, 3, 40, 0xb, 0xa, false });
@@ -222,7 +222,7 @@ Test(day_ledger, what_makes_no_chain_is_refused) {
 
 enum { RECORDS = 3 };
 
-/* Each of a stream that its number names. */
+/* Appends records, each of the stream with its number. */
 static void append_streams(unsigned from, unsigned n) {
   for (unsigned i = from; i < from + n; i++) {
     struct tc_fold fold = { 0 };
@@ -244,7 +244,7 @@ static void note_problem(void *self, const char *text) {
   strcpy(problems, text);
 }
 
-/* The streams of the records that can be read, a digit each. */
+/* Returns the streams of the records that can be read, a digit each. */
 static const char *streams_read(bool settle) {
   static char streams[16];
   struct tc_day_ledger_options options = { .settle = settle,
@@ -320,7 +320,8 @@ Test(day_ledger, damage_in_the_middle_costs_its_record_alone_and_is_reported) {
   cr_assert_str_eq(streams_read(false), "134");
 }
 
-/* A flipped bit in the last record looks like a record that was cut off: it does not count. */
+/* A flipped bit in the last record looks like a record that was cut off: the record does not
+ * count. */
 Test(day_ledger, each_flipped_bit_costs_its_record) {
   static const char *const left[RECORDS] = { "23", "13", "12" };
   off_t ends[RECORDS];
@@ -445,7 +446,7 @@ Test(day_ledger, a_record_stands_for_metas_of_its_stream_and_day_up_to_its_last_
   tc_meta *behind = segment((struct made){ 11, 1, 61, 0xc, 0xb, false });
   cr_assert(tc_day_ledger_covers(&ledger, inside));
   cr_assert_not(tc_day_ledger_covers(&ledger, behind));
-  inside->expired = false; /* a trace lies beside it */
+  inside->expired = false; /* a trace exists beside the meta */
   cr_assert_not(tc_day_ledger_covers(&ledger, inside));
   inside->expired = true;
   inside->stream.data[0] ^= 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a generation was traced: what its batches say, and what is made of it. */
+/* The time of a generation: what its batches contain, and what is derived from it. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ Test(wall, in_order_it_reaches_from_its_first_event_to_its_last) {
   struct tc_wall wall = tc_generation_wall(&meta, 5);
   cr_assert_eq(wall.first_ns, snapshot_wall);
   cr_assert_eq(wall.last_ns, snapshot_wall + 3);
-  /* Broken: the events end where the fault is, the program went on. */
+  /* A broken generation: its events end at the fault, but the program went on. */
   verdict.code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
   cr_assert_eq(tc_generation_wall(&meta, 5).last_ns, snapshot_wall + 500 * TICK_NS);
 }

@@ -30,7 +30,7 @@ TestSuite(report_file, .init = make_folder, .fini = remove_folder);
 
 enum { RECORD_BYTES = 3000 };
 
-/* Noise that all records have, and n in its midst. */
+/* Fills the record with noise that all records share, and n in its midst. */
 static void fill(unsigned n, unsigned char out[RECORD_BYTES]) {
   uint64_t seed = 1;
 
@@ -103,11 +103,10 @@ Test(report_file, gives_the_records_of_a_stretch) {
   cr_assert_eq(tc_report_file_read(folder, FILE_NAME, 0, 1, &none, see, &damaged, &diag),
                TB_NOTFOUND);
   for (unsigned n = 0; n < 50; n++) append(n);
-  cr_assert_lt(file_bytes(),
-               2 * RECORD_BYTES + 50 * 100); /* what they have in common stands there twice */
+  cr_assert_lt(file_bytes(), 2 * RECORD_BYTES + 50 * 100); /* the shared noise is stored twice */
   struct seen all = read_file(0, UINT64_MAX);
   cr_assert_eq(all.n, 50);
-  struct seen some = read_file(109, 140); /* both ends are of it */
+  struct seen some = read_file(109, 140); /* both ends are included */
   cr_assert_eq(some.first, 10);
   cr_assert_eq(some.last, 14);
   cr_assert_eq(read_file(500, 600).n, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys as files, and metas that are signed with them by a store, changed by it, and changed by others. */
+/* Keys as files; metas that a store signs and changes, and that others change. */
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -200,7 +200,7 @@ static void meta_path(uint64_t gen, char out[192]) {
   out[strcspn(out, "\n")] = '\0';
 }
 
-/* The byte changed and the checksum made anew, as a person would who knows the format. */
+/* Changes the byte and computes the checksum anew, as a person would who knows the format. */
 static void forge(uint64_t gen, size_t offset, unsigned char x) {
   char path[192], full[300];
   size_t len;
@@ -256,7 +256,7 @@ Test(signed_metas, each_is_signed_and_the_right_key_says_so) {
   cr_assert_not_null(strstr(problems, ".meta: is signed with another key, "), "%s", problems);
 }
 
-/* The file up to the field that begins with the tag of field 200: what docs/FORMAT.md says is signed. */
+/* The signed bytes are the file up to the field with tag 200, as docs/FORMAT.md specifies. */
 Test(signed_metas, the_signed_bytes_are_those_of_the_file) {
   enum { FIELD_BYTES = 2 + 1 + 2 + TC_KEY_ID_BYTES + 2 + TC_SIGNATURE_BYTES };
   struct tc_keys *keys = read_public("ours.pem");
@@ -329,8 +329,8 @@ Test(signed_metas, a_verdict_that_comes_later_leaves_them_signed) {
   cr_assert_eq(seen.signed_metas, seen.segments);
 }
 
-/* If it were signed, the collector's change of a meta, when its segment expires, would sign what a person made of the
- * meta. */
+/* If such a meta were signed, a collector that changes the meta when its segment expires would
+ * sign what somebody else wrote. */
 Test(signed_metas, what_is_not_ours_is_not_signed_by_being_changed) {
   struct tt_writer w = write_generations(GENERATIONS);
   size_t len;
@@ -353,7 +353,8 @@ Test(signed_metas, what_is_not_ours_is_not_signed_by_being_changed) {
                      "%s", tt.notes);
 }
 
-/* With the earlier public key behind the new private one, what the earlier one signed is signed anew. */
+/* If the earlier public key follows the new private key in the file, metas that the earlier one
+ * signed are signed anew. */
 Test(signed_metas, a_key_is_exchanged) {
   struct tt_writer w = write_generations(2);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locking of the folder between a daemon and the tools that change it, on a disk and on a network file system. */
+/* The lock of the folder between a daemon and the tools that change it, on a disk and on a
+ * network file system. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +17,9 @@
 
 static char path[] = "/tmp/tc-state-XXXXXX";
 static int state = -1;
-static bool is_network;      /* its file system locks no folder */
-static int question = -1;    /* ends */
-static unsigned until_taken; /* after so many tries of others */
+static bool is_network;      /* the folder's file system locks no folder */
+static int question = -1;    /* closed to end a question */
+static unsigned until_taken; /* tries of others before that */
 
 int flock(int fd, int how) {
   struct stat st;
@@ -61,7 +62,7 @@ static void expect_refused(void) {
   cr_assert_str_eq(diag.text, words);
 }
 
-/* A tool first, and then a daemon first: neither comes in beside the other. */
+/* A tool first, and then a daemon first: the second one is not let in. */
 static void expect_one_at_a_time(void) {
   struct tc_statedir_lock lock;
   struct tc_statedir dirs;
@@ -100,7 +101,7 @@ Test(state_dir, a_file_that_was_removed_lets_no_second_one_in) {
   tc_statedir_unlock(&lock);
 }
 
-/* tracectl verify asks whether a collector runs just when one starts. */
+/* tracectl verify asks whether a collector runs just as one starts. */
 Test(state_dir, one_who_only_asks_keeps_no_daemon_out) {
   struct tc_statedir dirs;
   struct tb_diag diag = { 0 };

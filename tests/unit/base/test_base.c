@@ -35,7 +35,7 @@ Test(base, crc32c_joins_any_length_as_it_joins_its_parts) {
   }
 }
 
-/* Bit by bit, as the definition says. */
+/* Computed bit by bit, as the definition is. */
 static uint32_t crc_by_definition(const unsigned char *p, size_t n) {
   uint32_t crc = UINT32_MAX;
 
@@ -81,7 +81,7 @@ Test(base, a_map_keeps_every_entry_through_growth_and_removal) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* Slots taken in a row, at most: what a search walks over. */
+/* Returns the largest number of used slots in a row, over which a search walks. */
 static size_t longest_walk(const struct tb_map *map) {
   size_t longest = 0, now = 0;
 
@@ -92,7 +92,7 @@ static size_t longest_walk(const struct tb_map *map) {
   return longest;
 }
 
-/* Keys whose halves take one another out: they met in one slot, whatever the seed. */
+/* Keys whose halves cancel each other out: all had one slot, whatever the seed. */
 Test(base, chosen_keys_do_not_meet_in_a_map) {
   enum { KEYS = 40000 };
 
@@ -167,8 +167,8 @@ Test(base, every_result_has_a_name_and_a_text_and_what_is_none_says_so) {
   cr_assert_str_eq(tb_rc_name((tb_rc)9999), "UNKNOWN");
 }
 
-/* On a thread with a keeper a failed check is counted and its first place kept; so the agent, which lives in
- * other people's programs, turns itself off. */
+/* On a thread with a keeper a failed check is counted and its first place is stored. In this way
+ * the agent, which runs in other people's programs, turns itself off. */
 Test(base, a_failed_check_is_noted_where_somebody_keeps_them) {
   struct tb_keeper keeper = { 0 }, *before = tb_check_keep(&keeper);
 

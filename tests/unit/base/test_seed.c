@@ -10,7 +10,7 @@
 
 static bool refused;
 
-/* Instead of the C library's: a sandbox may refuse the call. */
+/* Replaces the C library's: a sandbox may refuse the call. */
 ssize_t getrandom(void *out, size_t n, unsigned flags) {
   if (!refused) return syscall(SYS_getrandom, out, n, flags);
   errno = EPERM;

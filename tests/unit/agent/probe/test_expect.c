@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scripts of events: threads go on in their order, and what differs from one is told readably. */
+/* Scripts of events: threads continue in the order of the script, and the report of an event
+ * that differs is readable. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +13,7 @@
 
 //trace:event step(int n)
 
-static atomic_int done[3]; /* how far each thread is */
+static atomic_int done[3]; /* number of steps that each thread has done */
 static struct ta_probe probe;
 static ta_expect *x;
 
@@ -51,10 +52,10 @@ Test(expect, threads_go_on_in_the_order_of_the_script) {
   start(&one, 1);
   start(&two, 2);
   cr_assert_eq(ta_expect_pause(x, "t2", "expected.step(n=21)"), TA_OK);
-  cr_assert_eq(atomic_load(&done[2]), 0); /* it stands before it */
+  cr_assert_eq(atomic_load(&done[2]), 0); /* the thread is held before the event */
   cr_assert_eq(ta_expect_pause(x, "t2", "expected.step(n=22)"), TA_OK);
   cr_assert_eq(atomic_load(&done[2]), 1);
-  cr_assert_eq(atomic_load(&done[1]), 0); /* and so does whoever the script has not come to */
+  cr_assert_eq(atomic_load(&done[1]), 0); /* a thread whose event is not yet due is held, too */
   cr_assert_eq(ta_expect_event(x, "t1", "expected.step(n=11)"), TA_OK);
   cr_assert_eq(ta_expect_event(x, "t2", "expected.step(n=23)"), TA_OK);
   pthread_join(two, NULL);
@@ -67,7 +68,7 @@ Test(expect, threads_go_on_in_the_order_of_the_script) {
   cr_assert_null(probe.at);
 }
 
-/* A thread that is cancelled at its point holds nothing that others need. */
+/* A thread that is cancelled at its point holds nothing that other threads need. */
 Test(expect, a_thread_that_is_cancelled_goes_on_to_its_end) {
   pthread_t one;
 
@@ -92,7 +93,7 @@ Test(expect, another_event_is_told_beside_what_was_expected) {
   cr_assert_eq(ta_expect_event(x, "t2", "expected.step(n=21)"), TA_OK);
   cr_assert_eq(ta_expect_pause(x, "t1", "expected.step(n=12)"), TA_OK);
   cr_assert_eq(ta_expect_event(x, "t2", "expected.step(n=23)"), TA_E_UNEXPECTED);
-  pthread_join(one, NULL); /* nobody is held any more */
+  pthread_join(one, NULL); /* no thread is held any more */
   pthread_join(two, NULL);
   const char *fault = ta_expect_fault(x);
   cr_assert(strstr(fault, "step 4 of the script:\n"
@@ -132,7 +133,8 @@ Test(expect, who_cannot_come_is_a_deadlock) {
   cr_assert_eq(ta_expect_close(x), TA_OK);
 }
 
-/* The event is still unexpected when the script ends. The thread decides when that is, so it gets longer and longer. */
+/* The event is still unexpected when the script ends. The thread decides when the event comes,
+ * so the wait gets longer and longer. */
 Test(expect, an_event_that_nobody_expected_is_told_at_the_end) {
   int error = TA_OK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes: who is called, in which order, and what an unlock waits for. */
+/* Probes: which are called, in which order, and what an unlock waits for. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ Test(points, probes_are_called_in_the_order_of_their_attachment) {
   expect_heard("a2 b2 c2 ");
   detach(&pa);
   happened(3);
-  attach(NULL, &pa, a); /* to the end */
+  attach(NULL, &pa, a); /* added at the end of the list */
   happened(4);
   expect_heard("b3 c3 b4 c4 a4 ");
   cr_assert_eq(ta_probe_next(&pb), &pc);
@@ -81,13 +81,13 @@ Test(points, a_group_is_detached_at_once) {
   attach(NULL, &pc, c);
   ta_lock();
   cr_assert_eq(ta_probe_group_add(&group, &pc), TA_OK);
-  cr_assert_eq(ta_probe_group_add(&other, &pc), TA_E_MISUSE); /* it has one */
+  cr_assert_eq(ta_probe_group_add(&other, &pc), TA_E_MISUSE); /* pc is already in a group */
   ta_unlock();
   cr_assert_eq(ta_probe_group_done(&group), TA_OK);
   happened(1);
   expect_heard("b1 ");
   cr_assert_eq(ta_probe_group_done(&group), TA_OK); /* empty */
-  attach(&group, &pa, a);                           /* both are new again */
+  attach(&group, &pa, a);                           /* the group and the probe can be used again */
   detach(&pa);
   cr_assert_null(group.first);
   detach(&pb);
@@ -104,18 +104,20 @@ Test(points, what_makes_no_sense_is_refused) {
   cr_assert_eq(ta_probe_group_add(&group, &pa), TA_E_MISUSE);
   cr_assert_eq(ta_lock(), TA_OK);
   cr_assert_eq(ta_lock(), TA_E_MISUSE);
-  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* it is not new */
+  /* the probe is attached already */
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE);
   cr_assert_eq(ta_probe_detach(&fresh), TA_E_MISUSE);
   cr_assert_eq(ta_probe_group_done(&group), TA_E_MISUSE); /* under the lock */
   cr_assert_eq(ta_probe_detach(&pa), TA_OK);
   cr_assert_eq(ta_probe_detach(&pa), TA_E_MISUSE);
-  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE); /* it may be running still */
+  /* the probe may still be running */
+  cr_assert_eq(happened_attach(NULL, &pa, hear, a), TA_E_MISUSE);
   cr_assert_eq(ta_unlock(), TA_OK);
   happened(1);
   expect_heard("");
 }
 
-/* A probe that detaches itself, as one that waits for one event does. */
+/* A probe that detaches itself, as a probe that waits for one event does. */
 
 static void hear_once(void *self, int n) {
   hear(a, n);
@@ -200,8 +202,9 @@ Test(points, unlock_waits_for_a_probe_that_runs) {
   pthread_join(letting, NULL);
 }
 
-/* Threads pass while others attach and detach: what a probe uses is theirs again after the unlock, so it is
- * overwritten then, which a probe that still ran would see (and ThreadSanitizer, too). */
+/* Threads pass while others attach and detach. After the unlock the attaching thread may change
+ * what a probe uses, so the test overwrites it then: a probe that still ran would see this (and
+ * so does ThreadSanitizer). */
 
 enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 51, ROUNDS_FULL = 300 };
 
@@ -254,13 +257,13 @@ Test(points, nothing_runs_behind_an_unlock) {
   cr_assert_gt(atomic_load(&passed), 0);
 }
 
-/* K6: one probe at each of three events, attached and detached one by one while threads pass and never stop. Behind the
- * unlock no call is in progress, and none comes. */
+/* K6: one probe at each of three events, attached and detached one by one while threads pass and
+ * never stop. After the unlock no call is in progress, and none follows. */
 
 struct watched {
   atomic_int inside;
   atomic_bool detached;
-  int plain; /* the changer's again behind the unlock, as ThreadSanitizer sees it */
+  int plain; /* owned by the changing thread again after the unlock, as ThreadSanitizer checks */
 };
 
 static void be_watched(struct watched *w) {
@@ -336,7 +339,7 @@ Test(points, no_call_is_in_progress_behind_an_unlock) {
   cr_assert_gt(atomic_load(&passed), 0);
 }
 
-/* K9: next is asked for without a lock. Within a probe the whole list may be followed. */
+/* K9: `next` is read without a lock. Within a probe the whole list may be followed. */
 
 static struct ta_probe anchor;
 static atomic_ulong walked;
@@ -396,7 +399,7 @@ Test(points, next_is_safe_at_any_time) {
   cr_assert_gt(atomic_load(&walked), 0);
 }
 
-/* A handler that ends its thread: the thread has left the point by that. */
+/* A handler that ends its thread: the thread has then left the point. */
 
 static void end_thread(void *self, int n) {
   (void)n;
@@ -419,7 +422,7 @@ Test(points, a_probe_may_end_its_thread) {
   detach(&probe);
 }
 
-/* Beyond the places that threads have: each is held inside until all are there. */
+/* More threads than there are places for threads: each is held inside until all are there. */
 
 enum { CROWD = 1100 };
 
@@ -466,13 +469,13 @@ Test(points, threads_without_a_place_are_waited_for_too) {
   ta_probe_detach(&probe);
   pthread_create(&letting, NULL, let_crowd_go, NULL);
   ta_unlock();
-  cr_assert_eq(crowd.inside, 0); /* nobody is left who could change it */
+  cr_assert_eq(crowd.inside, 0); /* no thread is left that could change it */
   for (int i = 0; i < CROWD; i++) pthread_join(thread[i], NULL);
   pthread_join(letting, NULL);
   pthread_attr_destroy(&attr);
 }
 
-/* A signal handler passes tracepoints anywhere in those of its thread. */
+/* A signal handler passes tracepoints at any moment while its thread is inside one. */
 
 static sem_t handled;
 
@@ -568,7 +571,7 @@ Test(points, a_call_is_told_as_text) {
   ta_probe_group_done(&group);
 }
 
-/* As locales write them: with a comma, and with one of two bytes. */
+/* Numbers as locales print them: with a comma, and with a decimal point of two bytes. */
 Test(points, a_number_has_a_point) {
   static const char *const numbers[][2] = { { "0,125", "0.125" },
                                             { "-1\xd9\xab"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes of ours in a program that forks: files have each byte once, and no child waits for a thread that it does not
- * have. Each child has an alarm: one that hangs is killed, and the test fails. */
+/* Our own probes in a program that forks: files contain each byte once, and no child waits for a
+ * thread that it does not have. Each child has an alarm: a child that hangs is killed, and the
+ * test fails. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +22,7 @@
 
 enum { CHILDREN = 30, ALONE = 1000000 };
 
-#ifdef __SANITIZE_THREAD__ /* it lets each child sleep for a second before it exits: two and a half minutes */
+#ifdef __SANITIZE_THREAD__ /* each child would sleep for a second at its end: 2.5 minutes */
 const char *__tsan_default_options(void) {
   return "atexit_sleep_ms=50";
 }
@@ -45,12 +46,13 @@ static void *pass_on(void *self) {
   return self;
 }
 
-/* ThreadSanitizer's runtime may leave a child locked for ever that is forked while a thread starts. */
+/* A child that is forked while a thread starts may stay locked for ever in ThreadSanitizer's
+ * runtime. */
 static void until_it_runs(void) {
   while (atomic_load(&events) == 0) sched_yield();
 }
 
-/* A child that does so and exits as programs do, with all that exit() flushes. */
+/* Forks children that do so and exit as programs do, flushing everything that exit() flushes. */
 static void in_children(void (*act)(void *self), void *self) {
   for (int i = 0; i < CHILDREN; i++) {
     pid_t child = fork();
@@ -58,7 +60,7 @@ static void in_children(void (*act)(void *self), void *self) {
     if (child == 0) {
       alarm(TT_PATIENCE_S);
       act(self);
-#ifdef __SANITIZE_ADDRESS__ /* what only other threads knew of is no leak here */
+#ifdef __SANITIZE_ADDRESS__ /* memory that only other threads refer to is not a leak here */
       fflush(NULL);
       _exit(0);
 #endif
@@ -81,7 +83,7 @@ static void close_chrome(void *self) {
 
 static void (*const in_child[])(void *self) = { pass_one, close_chrome };
 
-/* Every number below n stands in the file once, and no child's. */
+/* Expects every number below n once in the file, and none of a child. */
 static void expect_each_once(const char *path, int n) {
   unsigned char *seen = calloc((size_t)n, 1);
   FILE *file = fopen(path, "re");
@@ -129,7 +131,7 @@ Test(probes_fork, a_chrome_file_has_each_event_of_its_process_once) {
   rmdir(folder);
 }
 
-/* Profiles are written in one thread while another forks. */
+/* One thread writes profiles while another one forks. */
 
 static void *write_on(void *profile) {
   unsigned char bytes[4096];
@@ -140,7 +142,7 @@ static void *write_on(void *profile) {
     int n;
     while ((n = gzread(file, bytes, sizeof bytes)) > 0) continue;
     cr_assert_eq(n, 0);
-    cr_assert_eq(gzclose(file), Z_OK); /* the checksum fits: no byte too many, none too few */
+    cr_assert_eq(gzclose(file), Z_OK); /* the checksum is right: not a byte too many or too few */
     atomic_fetch_add(&events, 1);
   }
   return NULL;
@@ -168,7 +170,7 @@ Test(probes_fork, a_profile_is_whole_while_the_program_forks) {
   rmdir(folder);
 }
 
-/* A probe that another thread waits for, to be free again. */
+/* A probe for whose release another thread waits. */
 
 static sem_t inside, may_leave;
 static struct ta_probe waited_for;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: every event counted once, under the stack that led to it, as tools for pprof read it. */
+/* Profiles: every event is counted once, under the stack that led to it, as tools for pprof read
+ * it. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -93,7 +94,7 @@ Test(profile, events_are_counted_under_their_stacks) {
   cr_assert_eq(stacks, 2);
   cr_assert_eq(count_of(m, "profiled.cold", &stacks), 7);
   cr_assert_eq(stacks, 1);
-  for (size_t i = 0; i < m->n_location; i++) /* every address lies in a file that is named */
+  for (size_t i = 0; i < m->n_location; i++) /* every address is in a file that has a name */
     cr_assert(m->location[i]->address == 0 || m->location[i]->mapping_id != 0);
   tracecollect__pprof__profile__free_unpacked(m, NULL);
   ta_profile_close(profile);
