@@ -257,7 +257,7 @@ Test(forward_host, a_full_socket_is_waited_for_not_polled) {
   cr_assert_eq(agents(note_clock, &agent), 1);
   for (long before = -1, now; (now = clock_ms(agent)) != before || agents(sleeps, NULL) == 0;
        before = now)
-    poll(NULL, 0, 20); /* until the socket is full; a late agent only waits for a processor */
+    poll(NULL, 0, 20); /* until the socket is full, not only the agent slow */
   long cpu_ms = clock_ms(agent), until_ms = clock_ms(CLOCK_MONOTONIC) + LOOK_MS;
   while (clock_ms(CLOCK_MONOTONIC) < until_ms) poll(NULL, 0, 20);
   cr_assert_leq(clock_ms(agent) - cpu_ms, LOOK_MS / 10);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of a stream on the feed, from ordered events made by hand. */
+/* Messages of a stream on the feed, from ordered events written by hand. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct bench {
 };
 static struct bench b;
 
-/* The rules that are built in and have fired: how many, and the last one. */
+/* The built-in rules that have fired: how many, and the last one. */
 static struct {
   unsigned n;
   uint64_t gen;
@@ -80,7 +80,7 @@ static void sync_event(to_ns time) {
   FEED(.time = time, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC, .args = { 1 });
 }
 
-/* A goroutine that is met for the first time runs: its trace says so. */
+/* A goroutine that occurs for the first time gets a status in the trace: it runs. */
 static void runs(to_ns time, int64_t m, int64_t g) {
   static bool is_known[64];
 
@@ -132,7 +132,7 @@ static const Tracecollect__V1__GenerationNote *hear_generation(size_t n) {
   return hear("generation", n)->generations[0];
 }
 
-/* They may have been joined. */
+/* Returns the n-th alert, from 0; several alerts may have been joined in a message. */
 static const Tracecollect__V1__Alert *hear_alert(size_t n) {
   size_t bundle = 0;
 
@@ -276,7 +276,7 @@ Test(feed_source, stops_and_blocked_calls_are_told_with_their_length) {
   sync_event(1000);
   stop(2000, 5000);
   call(6000, 9000, 4, 12, true);
-  call(10000, 10100, 4, 12, false); /* kept its P: not blocked */
+  call(10000, 10100, 4, 12, false); /* the thread kept its P: not blocked */
   const Tracecollect__V1__Event *stw = hear("event/stw", 0)->events[0];
   cr_assert_str_eq(stw->id, "/stw/gc/mark-termination");
   cr_assert_str_eq(stw->reason, "GC mark termination");
@@ -395,7 +395,7 @@ static void publish_stw(enum to_window window, uint64_t mono_ns) {
   tb_buf_fini(&buf);
 }
 
-/* The n-th report, from 0; they may have been joined. */
+/* Returns the n-th report, from 0; several reports may have been joined in a message. */
 static const Tracecollect__V1__StreamReport *hear_report(const char *kind, size_t n) {
   size_t bundle = 0;
 
@@ -416,7 +416,7 @@ Test(feed_source, a_report_that_says_the_same_comes_every_10_s) {
   sync_event(1000);
   publish_stw(TO_WINDOW_ALL, 1 * s);
   FEED(.time = 7000, .m = 1, .p = 0, .g = 7, .type = TW_EV_SYNC, .args = { 1 });
-  publish_stw(TO_WINDOW_ALL, 2 * s); /* its stretch alone is another */
+  publish_stw(TO_WINDOW_ALL, 2 * s); /* differs only in its stretch of time */
   publish_stw(TO_WINDOW_10S, 2 * s); /* another window */
   publish_stw(TO_WINDOW_ALL, 11 * s - 1);
   stop(8000, 12000);
@@ -522,7 +522,7 @@ Test(feed_source, a_world_that_stands_too_long_is_an_alert) {
   begin(sets);
   sync_event(1000);
   stop(1 * MS, 2 * MS);
-  stop(10 * MS, 12 * MS); /* as long as the threshold */
+  stop(10 * MS, 12 * MS); /* exactly as long as the threshold */
   const Tracecollect__V1__FeedMessage *m = hear("alert", 0);
   const Tracecollect__V1__Alert *a = m->alerts[0];
   cr_assert_eq(m->seq, 1);
@@ -548,8 +548,9 @@ Test(feed_source, a_call_that_blocks_too_long_is_an_alert_when_it_ends) {
 
   begin(sets);
   sync_event(1000);
-  call(1 * MS, 5 * MS, 4, 12, true);    /* not long enough */
-  call(10 * MS, 18 * MS, 4, 12, false); /* kept its P, and below syscall.blocked_after */
+  call(1 * MS, 5 * MS, 4, 12, true); /* shorter than the threshold */
+  /* the thread kept its P, and the call is below syscall.blocked_after */
+  call(10 * MS, 18 * MS, 4, 12, false);
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 0);
   call(20 * MS, 25 * MS, 4, 12, true);
   const Tracecollect__V1__Alert *a = hear("alert", 0)->alerts[0];
@@ -580,7 +581,7 @@ Test(feed_source, a_call_that_goes_on_is_one_alert_not_two) {
   end();
 }
 
-/* Our own agent's call, and it is as long as one that is an alert. */
+/* A call of our own agent, as long as a call that causes an alert. */
 Test(feed_source, a_call_that_waits_for_work_is_no_alert) {
   static const char *const sets[] = { "alert.syscall_blocked=5ms", "alert.every=0", NULL };
 
@@ -614,7 +615,7 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
   end();
 }
 
-/* The stream's time is what its program says. */
+/* The program decides the stream's time. */
 Test(feed_source, a_clock_that_jumps_makes_alerts_and_no_firings) {
   static const char *const sets[] = { "alert.stw=1ms", "alert.syscall_blocked=5ms",
                                       "alert.every=1h", NULL };
@@ -640,7 +641,7 @@ Test(feed_source, alerts_without_a_limit_fire_ten_times_a_second_at_most) {
 
   begin(sets);
   tc_feed_reader_listen(b.ear.reader, false);
-  tc_feed_encoder_begin(b.source, &next, false); /* nothing is packed */
+  tc_feed_encoder_begin(b.source, &next, false); /* nothing is packed, because nobody listens */
   sync_event(1000);
   uint64_t began = tc_mono_ns();
   for (; passed.n < 3; at += 10 * MS) stop(at, at + 2 * MS);
@@ -659,19 +660,20 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_fire_and_nothing_i
   tc_feed_reader_listen(b.ear.reader, false);
   tc_feed_encoder_begin(
       b.source, &next,
-      false); /* whether somebody listens is looked at here, and after each slice */
+      false); /* this call and the end of each slice check whether somebody listens */
   sync_event(1000);
   stop(10 * MS, 20 * MS);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
   cr_assert_eq(passed.n, 1);
-  /* The feed counts what it has sent a moment after it was heard. */
+  /* The feed counts a message a moment after a reader has received it. */
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total) >= 1);
   cr_assert_eq(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total), 1);
   end();
 }
 
-/* A window that is told every 9.5 s keeps its news meanwhile: the stream is looked at again in a second, not at once. */
+/* A window that is reported every 9.5 s stays pending meanwhile: the stream is looked at again
+ * in a second, not at once. */
 Test(feed_source, a_stream_is_told_once_a_tick) {
   struct tc_scheduler u = { .waiting = 0 };
   uint64_t now = uv_hrtime();
@@ -688,7 +690,7 @@ Test(feed_source, a_stream_is_told_once_a_tick) {
   cr_assert_eq(tc__scheduler_tell_late(&u, now), &s);
   cr_assert_neq(s.due.kinds[TO_WINDOW_10S], 0);
   cr_assert_neq(s.feed_pending >> TO_WINDOW_5MIN & 1, 0);
-  s.due = s.due_on_feed = (struct tc_report_set){ 0 }; /* they were made */
+  s.due = s.due_on_feed = (struct tc_report_set){ 0 }; /* as if the due reports had been made */
   cr_assert_null(tc__scheduler_tell_late(&u, now));
   cr_assert_eq(s.due.kinds[TO_WINDOW_1MIN], 0);
   end();

@@ -25,7 +25,7 @@ static void close_history(void) {
 
 TestSuite(history, .init = open_history, .fini = close_history);
 
-/* The totals of stream n in that second. */
+/* Notes these totals of stream n in that second. */
 static void note(unsigned n, bool begins, uint64_t at, const char *cause, uint64_t total_ns) {
   unsigned char id[16];
   struct tc_pause_total total = { cause, total_ns };
@@ -73,7 +73,7 @@ Test(history, a_ring_that_is_full_says_from_where_on_nothing_is_missing) {
   uint64_t stops = TC_PAUSES_HISTORY_BYTES_MIN / 2 / 16 + 20;
 
   for (uint64_t i = 1; i <= stops; i++) note(1, i == 1, 1 + i / 10, "/stw/a", i);
-  expect(stops / 10 + 1, "\"since\":1700000004,"); /* of the third some have gone */
+  expect(stops / 10 + 1, "\"since\":1700000004,"); /* some stops of second 3 are gone */
 }
 
 Test(history, a_stream_without_a_place_has_none_until_one_has_left) {
@@ -85,7 +85,7 @@ Test(history, a_stream_without_a_place_has_none_until_one_has_left) {
   note(1000, false, 400, "/stw/a", 9);
   note(1000, false, 401, "/stw/a", 12);
   expect(401, "\"stream\":\"e8030000");
-  expect(401, "\"stops\":[[1700000401,0,0,3]]"); /* not what it had before */
+  expect(401, "\"stops\":[[1700000401,0,0,3]]"); /* without its earlier stops */
 }
 
 Test(history, causes_without_a_place_are_one) {

@@ -81,9 +81,9 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   tc_reports_close(reports, ended);
   r = report_of(live, "stw", "all", big);
   cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
-  r = report_of(late, "stw", "all", big); /* the ended one makes room */
+  r = report_of(late, "stw", "all", big); /* drops the report of the ended stream */
   cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
-  r = report_of(late, "syscall", "all", big); /* nothing more to drop */
+  r = report_of(late, "syscall", "all", big); /* there is nothing left to drop */
   cr_assert_eq(tc_reports_publish(reports, &r), TB_BUDGET);
 
   struct tc_report_select all = { .service = NULL };
@@ -96,7 +96,7 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   tc_reports_free(reports);
 }
 
-/* An agent may come back after its stream was called ended, with the table full. */
+/* An agent may come back after its stream was declared ended and while the table is full. */
 Test(reports, a_stream_that_comes_back_does_not_give_way_to_itself) {
   static const unsigned char id[16] = { 1 };
   struct tc_reports *reports;
@@ -154,13 +154,13 @@ static tb_rc count(void *self, const struct tc_report *report) {
   return TB_OK;
 }
 
-/* A loop that makes what it is asked for. */
+/* A loop that makes the reports it is asked for. */
 struct loop {
   struct tc_reports *reports;
   struct tc_report_maker *maker;
   sem_t woken, answered;
   atomic_bool stop;
-  atomic_uint made; /* reports, ever; those that are published */
+  atomic_uint made; /* number of reports made so far; reports that are published */
 };
 
 static void wake_loop(void *self) {
@@ -222,7 +222,8 @@ static void expect_of(struct loop *loop, const struct tc_report_select *select, 
   cr_assert_str_eq(seen.text, text);
 }
 
-/* The reader has waited for all; but where the machine stood still, the loop makes it after the reader has gone. */
+/* The reader waits for all reports. If the machine stood still, the loop makes them after the
+ * reader has left. */
 static void expect_made(struct loop *loop, const struct tc_report_select *select, unsigned made,
                         const char *text) {
   uint64_t began = tc_mono_ns();
@@ -272,7 +273,8 @@ Test(reports, a_reader_waits_for_all_that_it_selects) {
   cr_assert_eq(loop.made, whole);
 }
 
-/* As a loop that is closed, a stream that ended, a report that cannot be made. */
+/* Answers as a loop does for a report that cannot be made, for a stream that ended, and when the
+ * loop itself ends. */
 static void *answer_otherwise(void *self) {
   struct loop *loop = self;
   struct tc_report_set set;
@@ -359,7 +361,8 @@ static double cpu_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The list was walked for each: 1,500 streams took 18 % of the collector's time. */
+/* Once the whole list was walked for each report: 1,500 streams took 18 % of the collector's
+ * time. */
 Test(reports, publishing_costs_the_same_with_many_streams) {
   enum { STREAMS = 20000, ROUNDS = 5 };
   struct tc_reports *reports;

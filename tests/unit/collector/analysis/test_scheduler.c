@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real trace of Go 1.26 with several generations, handed over as the store does it, loop turned by
- * hand. */
+/* A real trace of Go 1.26 with several generations, passed on as the store does, with the loop
+ * turned by hand. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ struct bench {
   char path[64];
   unsigned char *bytes;
   size_t len;
-  uint64_t at[GENS_MAX + 1]; /* where generation i begins */
+  uint64_t at[GENS_MAX + 1]; /* offset at which generation i begins */
   size_t gens;
 };
 
@@ -182,7 +182,7 @@ static tb_rc count_report(void *self, const struct tc_report *report) {
   return TB_OK;
 }
 
-/* A reader is a thread of its own: it waits for the loop. */
+/* A reader is a thread of its own, which waits for the loop. */
 struct reader {
   struct bench *b;
   const char *kind;
@@ -194,7 +194,7 @@ static void *read_reports(void *self) {
   struct reader *reader = self;
   struct tc_report_select select = { .kind = reader->kind };
 
-  /* A busy machine may not turn the loop for as long as a reader waits for it. */
+  /* On a busy machine the loop may not turn for as long as a reader waits for it. */
   for (int tries = 0; tries < TT_PATIENCE_S && reader->n < TO_WINDOWS; tries++) {
     reader->n = 0;
     cr_assert_eq(tc_reports_collect(reader->b->reports, &select, count_report, &reader->n), TB_OK);
@@ -292,7 +292,7 @@ Test(understand, a_hole_before_a_generation_begins_a_new_epoch) {
   bench_end(&b);
 }
 
-/* G3: a version that nobody here knows yet; its bytes are kept. */
+/* G3: a version that the collector does not know yet; the bytes are kept. */
 Test(understand, an_unknown_header_is_unsupported) {
   struct bench b;
 
@@ -318,7 +318,7 @@ Test(understand, too_much_for_the_budget_is_too_large_and_leaves_nothing) {
   bench_end(&b);
 }
 
-/* Each stream is far from its own limit; a peer could open any number of them. */
+/* Each stream is far from its own limit, but a peer could open any number of streams. */
 Test(understand, all_streams_together_stay_within_their_memory) {
   const uint64_t memory_max = 16 << 20;
   struct tc_verdict *last;
@@ -349,7 +349,7 @@ Test(understand, a_missing_file_gives_no_verdict) {
   bench_end(&b);
 }
 
-/* Under a mapping this read is a SIGBUS: the file ends before it. */
+/* With a mapping this read would be a SIGBUS: the file ends before it. */
 Test(understand, a_file_cut_while_it_is_read_is_that_generations_verdict) {
   struct bench b;
 
@@ -401,7 +401,7 @@ Test(understand, generations_in_work_wait_for_memory_instead_of_being_left_out) 
   struct bench b;
 
   bench_begin_within(&b, 256 << 20);
-  b.config.analysis_slice = 2; /* ns: every stream is in work at once */
+  b.config.analysis_slice = 2; /* ns, so short that every stream is in work at once */
   for (unsigned char stream = 1; stream <= 20; stream++)
     store_generation_of(&b, stream, 0, true, false);
   turn_until_idle(&b);
@@ -443,7 +443,7 @@ static size_t memory_of(struct bench *b) {
   return (size_t)b->metrics.analysis_bytes;
 }
 
-/* 64 reports were made after each generation: most of the collector's time, for no reader. */
+/* Once 64 reports were made after each generation: most of the collector's time, for no reader. */
 Test(understand, a_report_that_no_reader_asks_for_is_not_made) {
   static const unsigned char id[16] = { 3 };
   struct bench b;
@@ -484,14 +484,16 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_makes_their_ver
   struct bench b;
 
   bench_begin_waiting(&b, 8);
-  /* The loop is not run: the first stream gets half of the places, the next half of the rest. */
+  /* The loop does not run: the first stream gets half of the places, the next stream half of the
+   * rest. */
   for (size_t i = 0; i < 12; i++) store_generation_of(&b, 3, i % b.gens, i == 0, false);
   cr_expect_eq(b.metrics.generations_waiting, 4);
   store_generation_of(&b, 4, 0, true, false);
   store_generation_of(&b, 4, 1, false, false);
   store_generation_of(&b, 4, 2, false, false);
   cr_expect_eq(b.metrics.generations_waiting, 6);
-  store_generation_of(&b, 3, 0, false, true); /* its last: the stream must be seen to end */
+  /* the stream's last generation is queued, so that its end is noticed */
+  store_generation_of(&b, 3, 0, false, true);
   cr_expect_eq(b.metrics.generations_waiting, 7);
   cr_expect_eq(tc_scheduler_late(b.u), 9);
   cr_expect_eq(b.verdict_count, 0);
@@ -513,7 +515,7 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_makes_their_ver
   bench_end(&b);
 }
 
-/* Names of generations that found no room are kept for later, but not without bound. */
+/* Names of generations for which there was no room are kept for later, up to a bound. */
 Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_time) {
   enum { LATE_MAX = 16384, WAIT = 4, BEHIND = 3 };
   struct bench b;
@@ -532,14 +534,14 @@ Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_
                        b.verdicts[i].reason);
   }
   cr_expect_eq(b.metrics.generations_left_out_total, LATE_MAX + BEHIND);
-  b.full = true; /* and where the store has no room for the verdict either, nothing comes */
+  b.full = true; /* if the store has no room for the verdict, either, none is delivered */
   store_generation_of(&b, 3, 0, false, false);
   cr_expect_eq(b.verdict_count, BEHIND);
   bench_end(&b);
 }
 
-/* Only one stream a second was forgotten once: programs that were killed more often made the
- * collector grow. */
+/* Once only one stream a second was forgotten: if programs were killed more often, the collector
+ * grew. */
 Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   enum { STREAMS = 40 };
   struct bench b;
@@ -558,7 +560,8 @@ Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   bench_end(&b);
 }
 
-/* Streams that were cut off took all the memory for minutes, and later ones were not analysed. */
+/* Once streams that were cut off held all the memory for minutes, and later streams were not
+ * analysed. */
 Test(understand, where_memory_is_short_silent_streams_make_room_and_no_more_than_that) {
   enum { STREAMS = 9 };
   struct bench b;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Criterion's own output and ours must not mix. */
+/* Criterion's own output must not mix with the log's. */
 static int stderr_of_ours, stderr_before;
 
 static void take_stderr(void) {

@@ -8,7 +8,7 @@
 
 enum { THREADS = 3 };
 
-/* A thread that turns when it is asked to, as a loop does when its timer fires. */
+/* A thread that turns on request, as a loop does when its timer fires. */
 struct turner {
   pthread_t thread;
   sem_t go, gone;

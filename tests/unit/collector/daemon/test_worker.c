@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to a worker that never runs, and senders that find its queue full. */
+/* Orders to a worker that never runs, and senders that find the worker's queue full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static struct scene {
   atomic_uint handshakes;
 } scene;
 
-/* Opens a worker that is never started: what it is sent stays in its queue. */
+/* Opens a worker that is never started: orders to it stay in its queue. */
 static void open_station(void) {
   struct tb_diag diag;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topics, counts and bundles, the clock turned by hand. */
+/* Topics, counts and bundles, with the clock turned by hand. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void end(void) {
   tc_feed_bundles_free(bundles);
 }
 
-/* A log event of so many bytes of text. */
+/* Returns a log event with that many bytes of text. */
 static struct tc_feed_item *make_item(const char *service, enum tc_feed_slot slot, uint64_t gen,
                                       size_t text_bytes) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
@@ -156,7 +156,8 @@ Test(feed, a_bundle_is_of_one_stream_and_one_generation) {
   add("shop", LOGS, 1);
   add("shop", LOGS, 2);
   cr_assert_eq(sent_count, 1);
-  struct tc_feed_item *other = make_item("shop", LOGS, 2, 1); /* its successor of the same name */
+  /* the stream's successor, with the same topic name */
+  struct tc_feed_item *other = make_item("shop", LOGS, 2, 1);
   other->stream[0] = 99;
   cr_assert_eq(tc_feed_bundles_add(bundles, other, now), TB_OK);
   cr_assert_eq(sent_count, 2);
@@ -239,7 +240,7 @@ Test(feed, a_forgotten_topic_counts_anew_and_says_so) {
   add("shop", LOGS, 1);
   tc_feed_bundles_flush_all(bundles);
   add("bank", LOGS, 1);
-  add("shop", LOGS, 1); /* used again: "bank" is the older one now */
+  add("shop", LOGS, 1); /* "shop" is used again, so "bank" is the older one now */
   add("port", LOGS, 1);
   cr_assert_eq(tc_feed_bundles_topics(bundles), 2);
   add("shop", LOGS, 1);

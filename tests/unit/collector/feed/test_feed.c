@@ -85,7 +85,8 @@ Test(feed, a_drop_for_want_of_room_is_a_gap_in_the_count) {
   uint32_t sent;
   uint64_t began;
 
-  /* Bundles of one stream each wait for a second, so the backlog fills up: where the machine stood still for so long, again. */
+  /* Bundles of one stream each wait for a second, so the backlog fills up; if the machine stood
+   * still for that long, the test tries again. */
   for (int tries = 0;; tries++) {
     tt_ear_open(&ear, small);
     origin = shop;
@@ -136,7 +137,8 @@ Test(feed, a_reader_that_does_not_come_loses_messages_and_sees_how_many) {
 
   tt_ear_open(&ear, NULL);
   for (uint64_t i = 1; i <= MESSAGES; i++) {
-    publish_sized(ear.feed, 0, &origin, i, EACH); /* a generation each: none is joined */
+    /* each event has a generation of its own, so that no two are joined */
+    publish_sized(ear.feed, 0, &origin, i, EACH);
     while (atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) + 250 < i) usleep(100);
   }
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(ear.feed)->feed_messages_total) >= MESSAGES);
@@ -283,7 +285,7 @@ Test(feed, a_stopped_subscriber_stops_nobody_and_sees_its_gap) {
   tt_ear_close(&ear);
 }
 
-/* The watchdog asks; nobody publishes. */
+/* The watchdog asks while nobody publishes. */
 Test(feed, its_thread_turns_though_nothing_comes) {
   static struct tt_ear ear;
 

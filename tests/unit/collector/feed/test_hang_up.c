@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Here and not in test_nng, whose sendmsg() is its own. Peers of nng's listener hang up at each stage of the greeting: nothing of ours
- * watches it, and who comes then is let in. */
+/* A program of its own, because test_nng replaces sendmsg(). Peers of nng's listener hang up at
+ * each stage of the greeting: nothing of ours watches the greeting, and peers that connect
+ * afterwards are let in. */
 #include <criterion/criterion.h>
 #include <nng/nng.h>
 
@@ -53,7 +54,8 @@ static int come(void) {
   return fd;
 }
 
-/* nng loses a pipe that its socket has not taken when that is closed: once a message has come both ends have taken theirs. */
+/* nng loses a pipe that is closed before its socket has taken it: once a message has arrived,
+ * both sockets have taken their pipe. */
 static bool one_is_heard(nng_socket sub) {
   char byte = 0;
   size_t n = sizeof byte;

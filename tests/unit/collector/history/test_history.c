@@ -24,7 +24,7 @@ static void begin(void) {
   cr_assert_eq(tc_history_start(history), TB_OK);
 }
 
-/* Restarts: pending data is on the disk then, and expired data is deleted. */
+/* Restarts the history: pending data is then on the disk, and expired data is deleted. */
 static void begin_again(void) {
   tc_history_stop(history);
   tc_history_free(history);
@@ -60,7 +60,7 @@ static tb_rc add(unsigned stream, uint64_t until_ns, size_t len) {
 
   stream_id(stream, id);
   uint64_t seed = until_ns;
-  for (size_t i = 0; i < len; i++) { /* it does not get small */
+  for (size_t i = 0; i < len; i++) { /* the bytes cannot be compressed much */
     seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
     bytes[i] = (unsigned char)(seed >> 56);
   }
@@ -113,7 +113,7 @@ Test(history, what_is_older_goes_by_day) {
   for (unsigned day = 0; day < 5; day++) cr_assert_eq(add(1, now - day * DAY_NS, 100), TB_OK);
   config.reports_age = 2 * DAY_NS;
   begin_again();
-  begin_again(); /* it looks at its start; then all was there */
+  begin_again(); /* expiry runs at each start, the first time with all data there */
   cr_assert_eq(count_of(1, 0, UINT64_MAX), 3);
 }
 
@@ -125,7 +125,7 @@ Test(history, the_oldest_days_make_room) {
   begin_again();
   begin_again();
   cr_assert_eq(count_of(1, 0, UINT64_MAX), 2);
-  config.reports_bytes = 1; /* the day that is written stays */
+  config.reports_bytes = 1; /* the day that is being written is kept */
   begin_again();
   begin_again();
   cr_assert_eq(count_of(1, 0, UINT64_MAX), 1);
@@ -142,7 +142,7 @@ Test(history, a_disk_that_does_not_keep_up_costs_records_and_no_more_memory) {
   cr_assert_eq(count_of(1, 0, UINT64_MAX), n);
 }
 
-/* A clock that is wrong must not make a report outlive those of others. */
+/* A wrong clock must not make a report outlive those of other programs. */
 Test(history, what_is_of_the_future_is_among_todays) {
   uint64_t now = tc_wall_ns();
 

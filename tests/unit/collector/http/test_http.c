@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/1.1 as the server speaks it. The answers of the API: test_http_api.c; hostile peers:
- * test_http_hostile.c. */
+/* HTTP/1.1 as the server implements it. For the API's answers see test_http_api.c, for hostile
+ * peers test_http_hostile.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -95,7 +95,7 @@ Test(http, a_connection_stays_for_the_next_request) {
   }
   const char *last = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   tt_http_say(fd, last, strlen(last));
-  tt_http_hear(fd, answer, NULL); /* to the end, which comes by itself */
+  tt_http_hear(fd, answer, NULL); /* reads until the server closes */
   cr_assert_not_null(strstr(answer, "Connection: close\r\n"), "%s", answer);
   close(fd);
 
@@ -110,8 +110,8 @@ Test(http, pipelined_requests_are_answered_in_order) {
   static char asks[100000];
   size_t len = 0;
 
-  /* A worker answers one of them, the loop answers the others at once: the order must hold all the
-   * same. */
+  /* A worker answers one of the requests, the loop answers the others at once: the order must be
+   * kept all the same. */
   for (int i = 0; i < 200; i++)
     len += (size_t)snprintf(asks + len, sizeof asks - len,
                             "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -119,7 +119,8 @@ Test(http, pipelined_requests_are_answered_in_order) {
                             "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
                             "GET /nothing-%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
                             i);
-  strcpy(asks + len - 2, "Connection: close\r\n\r\n"); /* it stays to hear the last one */
+  /* the connection stays until the last answer */
+  strcpy(asks + len - 2, "Connection: close\r\n\r\n");
   for (size_t piece = 7; piece < 100000; piece *= 37) {
     const char *at = answer;
 
@@ -204,7 +205,7 @@ static void expect_metrics(struct tt_peer *peer) {
   } while (strstr(answer, "tracecollect_up 1") == NULL);
 }
 
-/* Neither a reader that is in, nor one that comes, nor the handshake of another address. */
+/* Neither a connected reader, nor a new one, nor a handshake from another address is shut out. */
 Test(http, handshakes_that_never_end_shut_no_reader_out) {
   struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL); /* 16 places */
   struct tt_peer in, comes;

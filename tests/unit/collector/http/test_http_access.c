@@ -21,7 +21,7 @@ static struct tc_leases *leases;
 static struct tt_http *plain, *tls;
 static char answer[TT_HTTP_ANSWER_BYTES];
 
-/* A loop that knows each lease at once. */
+/* A loop that acknowledges each lease at once. */
 static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
   struct tc_bundle *known = tc_bundle_new(order->lease, 0);
 
@@ -64,7 +64,7 @@ static int dial(enum who who) {
   }
 }
 
-/* Up to `until`, or all there is. */
+/* Reads up to `until`, or to the end. */
 static void hear_over_tls(const char *name, const char *text, const char *until) {
   char address[64];
   struct tt_peer_terms terms = { .address = address, .ca_dir = tls->host.dir, .name = name };
@@ -100,7 +100,7 @@ static int status_of(enum who who, const char *text, const char *until) {
   return status;
 }
 
-/* fields: each with its CR LF. A POST has no body, and is JSON. */
+/* fields: header lines, each with its CR LF. A POST has no body, and the type JSON. */
 static int ask(enum who who, const char *method, const char *path, const char *named,
                const char *fields) {
   char text[2000];
@@ -112,7 +112,7 @@ static int ask(enum who who, const char *method, const char *path, const char *n
 
 /* --- roles ------------------------------------------------------------------------------------- */
 
-/* As docs/HTTP.md has it, and not made from the table that it is compared with. */
+/* The table of docs/HTTP.md, written out here, not derived from the table under test. */
 static bool may(enum who who, enum tc_act act) {
   static const char *const acts[TC_ACTS] = {
     /*                       LOOPBACK SOCKET METRICS NOBODY AGENT READER SERVER */
@@ -198,7 +198,7 @@ Test(http_access, who_has_no_certificate_hears_the_state_without_its_reasons) {
   static const char ready[] = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
   tls->unhealthy = plain->unhealthy = "disk full";
-  for (enum who who = NOBODY; who < WHOS; who++) { /* the whole of each answer */
+  for (enum who who = NOBODY; who < WHOS; who++) { /* compares the end of each answer */
     cr_expect_eq(status_of(who, health, NULL), 503);
     cr_expect_not_null(strstr(answer, who == READER ? "\r\n\r\ndisk full\n" : "\r\n\r\nnot well\n"),
                        "%u: %s", who, answer);
@@ -259,7 +259,7 @@ Test(http_access, a_path_that_is_not_there_is_404_and_names_those_that_are) {
     cr_expect_not_null(strstr(answer, named), "%s\n%s", named, answer);
   }
   cr_expect_not_null(strstr(answer, "/why/{stream}\"}\n"), "it is not cut: %s", answer);
-  /* A file of the page is there. */
+  /* The path is a file of the page. */
   cr_expect_eq(ask(SOCKET, "POST", "/index.html", "localhost", ""), 405);
 }
 
@@ -306,10 +306,10 @@ Test(http_access, a_host_that_is_not_ours) {
     cr_expect_eq(ask(NOBODY, "GET", "/healthz", others[i], ""), 200, "%s", others[i]);
     cr_expect_eq(ask(LOOPBACK, "GET", "/readyz", others[i], ""), 200, "%s", others[i]);
   }
-  /* The name that listen.http has, and of a collector that has it alone. */
+  /* The address in listen.http is a name of that collector only. */
   cr_expect_eq(ask(READER, "GET", "/archive", "0.0.0.0:7073", ""), 200);
   cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "0.0.0.0:7073", ""), 421);
-  /* Whoever scrapes by an address has no name for us. */
+  /* A scraper that uses an address has no name for the collector. */
   cr_expect_eq(ask(METRICS, "GET", "/metrics", "10.1.2.3:9090", ""), 200);
   cr_expect_eq(ask(METRICS, "GET", "/metrics", "evil.example", ""), 421);
   cr_expect_gt(atomic_load(&plain->metrics.http_refused_total), 0);
@@ -317,7 +317,7 @@ Test(http_access, a_host_that_is_not_ours) {
                 atomic_load(&plain->metrics.http_refused_total));
 }
 
-/* '@' is the scheme of the door, '#' the other one. */
+/* Replaces '@' with the scheme of this listener, '#' with the other scheme. */
 static void write_fields(char *out, const char *fields, bool over_tls) {
   static const char *const schemes[] = { "http", "https" };
 
@@ -329,7 +329,7 @@ static void write_fields(char *out, const char *fields, bool over_tls) {
   *out = '\0';
 }
 
-/* With a body and without one. status 0: it may. */
+/* Sends the request with a body and without one. status 0: allowed. */
 static void expect_change(enum who who, const struct tp_route *route, int status,
                           const char *fields) {
   char path[200], more[300];
@@ -386,7 +386,7 @@ Test(http_access, a_page_elsewhere_changes_nothing) {
   cr_expect_eq(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
   cr_expect_eq(atomic_load(&plain->metrics.http_refused_total),
                atomic_load(&plain->metrics.http_client_errors_total));
-  /* Reading is for the page's own policy to allow: no answer lets another origin see it. */
+  /* The page's own policy protects reading: no answer lets another origin read it. */
   cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "localhost", "Origin: http://evil.example\r\n"),
                200);
   cr_expect_null(strstr(answer, "Access-Control"), "%s", answer);
@@ -401,7 +401,7 @@ Test(http_access, our_own_page_and_what_is_no_browser_may) {
   cr_expect_gt(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
 }
 
-/* With a body and without one, in front of every route that takes one. */
+/* With a body and without one, for every route that takes a body. */
 Test(http_access, what_a_form_can_send_is_not_read) {
   static const char *const types[] = { "text/plain",
                                        "application/x-www-form-urlencoded",
@@ -427,7 +427,8 @@ Test(http_access, what_a_form_can_send_is_not_read) {
 
 /* --- what one owner has -------------------------------------------------------------------------- */
 
-/* By the socket of the server that speaks TLS, too; the path that Location says. */
+/* Sends the request through the unix socket of the server that also has TLS; returns the path in
+ * Location. */
 static const char *begin_by_socket(const char *path) {
   static char location[100];
   char text[300];
@@ -464,7 +465,8 @@ Test(http_access, a_job_and_a_lease_are_their_owners) {
 
 /* --- what is cut ------------------------------------------------------------------------------- */
 
-/* A question that ends anywhere is none: each route that changes something, by each byte of it. */
+/* A request that ends at any byte is not a request: tried with each route that changes
+ * something, cut at each byte. */
 Test(http_access, a_change_cut_at_every_byte_is_none) {
   static const struct {
     enum tp_route_id route;
@@ -496,7 +498,7 @@ Test(http_access, a_change_cut_at_every_byte_is_none) {
 
       tt_http_say(fd, text, (size_t)cut);
       shutdown(fd, SHUT_WR);
-      tt_http_hear(fd, answer, NULL); /* it ends, and not for the time-out */
+      tt_http_hear(fd, answer, NULL); /* the connection ends, and not because of the time-out */
       cr_expect_str_eq(answer, "", "%.*s", cut, text);
       close(fd);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API over a real store: what it answers is what the catalog and the files say. */
+/* The API over a real store: answers match the catalog and the files. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static const char *get(const char *path, const char *fields) {
 #define EXPECT(path, fields, part)                                                                 \
   cr_assert_not_null(strstr(get(path, fields), part), "%s: %s is not in\n%s", path, part, answer)
 
-/* Three generations of the stream host-1, archived. */
+/* Archives three generations of the stream host-1. */
 static struct tt_writer three_generations(void) {
   struct tt_writer w = tt_host_writer(&host, 1, 1);
 
@@ -68,7 +68,8 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   EXPECT("/api/v1/segments?instance=other", "", "{\"segments\":[],\"more\":false");
   EXPECT("/api/v1/segments?arrived_since=-1h&arrived_until=now", "", "\"first_gen\":1,");
   EXPECT("/api/v1/segments?arrived_until=-1h", "", "{\"segments\":[]");
-  EXPECT("/api/v1/segments?until=-1h", "", "\"first_gen\":1,"); /* their ends say so */
+  /* the generations' ends are before that */
+  EXPECT("/api/v1/segments?until=-1h", "", "\"first_gen\":1,");
   EXPECT("/api/v1/segments?since=-1h", "", "{\"segments\":[]");
   EXPECT("/api/v1/segments?arrived_since=yesterday", "", "HTTP/1.1 400");
   EXPECT("/api/v1/segments?since=yesterday", "", "HTTP/1.1 400");
@@ -77,7 +78,7 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   EXPECT("/api/v1/segments?limit=10001", "", "HTTP/1.1 400");
 }
 
-/* Generations of the list in the last answer, "1 3 ". */
+/* Returns the generations in the list of the last answer, "1 3 ". */
 static const char *listed(void) {
   static char gens[80];
 
@@ -116,7 +117,7 @@ Test(http_api, a_list_is_narrowed_by_each_of_its_parameters) {
   EXPECT("/api/v1/segments?limit=1&after=1", "", "\"streams\":[]");
 }
 
-/* The same question, both forms; the message itself is test_http_jobs' and tracectl's to read. */
+/* The same question in both forms; test_http_jobs and tracectl read the message itself. */
 Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
   three_generations();
   for (const char *const *p =
@@ -124,7 +125,7 @@ Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
                                   "/api/v1/history/all", NULL };
        *p != NULL; p++) {
     if (strstr(get(*p, ""), "HTTP/1.1 200") == NULL)
-      continue; /* it keeps no reports, has no rules */
+      continue; /* this host has no reports and no rules */
     cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
     EXPECT(*p, "Accept: text/html, application/protobuf;q=0.9\r\n",
            "Content-Type: application/protobuf; proto=tracecollect.v1.");
@@ -188,7 +189,7 @@ Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
   free(file);
 }
 
-/* The segment's file leaves the page cache, where the system lets it. */
+/* Removes the segment's file from the page cache, if the system allows it. */
 static void evict(const char *path) {
   char whole[400];
 
@@ -228,7 +229,7 @@ static void expect_digest(const char *kind, const char *head, const unsigned cha
   cr_assert_not_null(strstr(answer, field), "%s is not in %.600s", field, answer);
 }
 
-/* 256 KiB and more leave in turns; a request behind waits for them. */
+/* An answer of 256 KiB or more is sent in several turns; the next request waits for that. */
 Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
   static const char behind[] =
       "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

@@ -153,7 +153,8 @@ Test(http_body, the_next_request_follows_the_body) {
                   i == 49 ? "Connection: close\r\n" : "");
   }
   for (size_t piece = 7; piece < 100000; piece *= 37) {
-    int fd = tt_http_dial_path(server); /* one who ends after the first answer has left */
+    /* a client that closes its side after the first answer counts as gone */
+    int fd = tt_http_dial_path(server);
 
     tt_http_say_in_pieces(fd, text, piece);
     tt_http_hear(fd, answer, NULL);
@@ -191,7 +192,7 @@ Test(http_body, one_that_is_too_large_is_refused_before_it_is_read) {
   EXPECT(answer, "larger than http.body_bytes_max");
   EXPECT(answer, "Connection: close");
   EXPECT(say(HEAD(JSON) "Content-Length: 18446744073709551604\r\n\r\n", 1000), "HTTP/1.1 413");
-  /* As large as may be: it is read, and then it is no JSON. */
+  /* The largest body that is allowed: it is read, and is then not valid JSON. */
   int at = sprintf(text, HEAD(JSON "Connection: close\r\nContent-Length: 65536\r\n\r\n"));
   memset(text + at, '[', 65536);
   text[at + 65536] = '\0';
@@ -200,7 +201,7 @@ Test(http_body, one_that_is_too_large_is_refused_before_it_is_read) {
   cr_expect_eq(atomic_load(&server->metrics.http_client_errors_total), 3);
 }
 
-/* In one head, and as many heads: a clear answer, although the peer is still sending. */
+/* In one head, and in as many heads: a clear answer, although the peer is still sending. */
 Test(http_body, a_megabyte_of_heads_is_refused) {
   static const char *const begins[] = {
     "GET / HTTP/1.1\r\nHost: localhost\r\n",

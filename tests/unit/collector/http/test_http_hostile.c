@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that mean ill: what they send ends at them, others are served on. */
+/* Hostile peers: what they send affects only them, and others are still served. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@ static void expect_served(const struct tt_http *s) {
   cr_assert_not_null(strstr(answer, "\r\n\r\nok\n"), "%s", answer);
 }
 
-/* Closed; with a reset where the server had not read all that it was told. */
+/* Returns true if the connection is closed; with a reset if the server had not read everything. */
 static bool has_ended(int fd) {
   char byte;
   ssize_t n = recv(fd, &byte, 1, 0);
@@ -56,7 +56,7 @@ Test(http_hostile, a_connection_without_a_request_is_ended_in_time) {
   cr_assert(has_ended(fd));
   close(fd);
   tt_http_say(empty_lines, "\r\n\r\n", 4);
-  tt_http_hear(empty_lines, answer, NULL); /* which begin no request */
+  tt_http_hear(empty_lines, answer, NULL); /* empty lines begin no request */
   close(empty_lines);
   tt_http_stop(s);
 }
@@ -65,7 +65,7 @@ Test(http_hostile, silent_peers_shut_nobody_out) {
   struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
   int silent[100];
 
-  for (size_t i = 0; i < 100; i++) { /* where 16 find room */
+  for (size_t i = 0; i < 100; i++) { /* there is room for 16 */
     silent[i] = tt_http_dial(s);
     if (i % 2 == 0) tt_http_say(silent[i], "GET / HT", 8);
   }
@@ -76,7 +76,7 @@ Test(http_hostile, silent_peers_shut_nobody_out) {
   tt_http_stop(s);
 }
 
-/* All come in one turn of the loop, those who say nothing by two doors. */
+/* All connect in one turn of the loop; the silent peers use two listeners. */
 Test(http_hostile, one_whose_request_has_come_does_not_give_way_before_it_was_read) {
   enum { ASK = 4, SILENT = 40 };
   static const char ask[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -113,11 +113,12 @@ Test(http_hostile, one_who_does_not_read_is_ended_and_holds_nobody_up) {
   int fd = tt_http_dial(s);
   setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
   for (size_t i = 0; i < 2000; i++) memcpy(asks + i * (sizeof ask - 1), ask, sizeof ask - 1);
-  send(fd, asks, sizeof asks, MSG_NOSIGNAL | MSG_DONTWAIT); /* 100 MB, if all were answered */
+  /* 100 MB of answers, if all requests were answered */
+  send(fd, asks, sizeof asks, MSG_NOSIGNAL | MSG_DONTWAIT);
   expect_served(s);
   ssize_t n;
   size_t heard = 0;
-  while (send(fd, "G", 1, MSG_NOSIGNAL) == 1) usleep(10000); /* until it has been ended */
+  while (send(fd, "G", 1, MSG_NOSIGNAL) == 1) usleep(10000); /* until the server has closed */
   while ((n = recv(fd, answer, sizeof answer, 0)) > 0) heard += (size_t)n;
   cr_assert_lt(heard, 20 << 20, "%zu bytes", heard);
   close(fd);
@@ -179,7 +180,8 @@ Test(http_hostile, a_live_reader_that_never_reads_is_ended) {
   while (atomic_load(&s->metrics.http_timeouts_total) == 0)
     cr_assert_gt(recv(reads, answer, sizeof answer, 0), 0, "one who reads stays");
   tt_http_hear(reads, answer, ": alive");
-  TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1); /* it is counted before it goes */
+  /* the connection is still counted when it is closed */
+  TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1);
   close(deaf);
   close(reads);
   tt_http_stop(s);
@@ -233,7 +235,8 @@ Test(http_hostile, the_question_of_one_who_has_gone_is_not_worked_on) {
   for (int i = 0; i < GONE; i++) {
     gone[i] = tt_http_dial(s);
     tt_http_say(gone[i], scrape, sizeof scrape - 1);
-    tt_http_say(gone[i], scrape, sizeof scrape - 1); /* bytes that wait do not hide it */
+    /* unread bytes do not hide the end of the connection */
+    tt_http_say(gone[i], scrape, sizeof scrape - 1);
     if (i % 2 == 0) setsockopt(gone[i], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
   TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1 + GONE);

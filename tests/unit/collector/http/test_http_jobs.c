@@ -44,7 +44,7 @@ static struct tt_writer write_generations(uint64_t n) {
   return w;
 }
 
-/* The path of the job, as Location says it. */
+/* Returns the path of the job, from Location. */
 static const char *begin_job(const char *text) {
   static char path[80];
 
@@ -114,7 +114,7 @@ Test(http_jobs, a_flipped_bit_is_found) {
   cr_assert_not_null(name, "%s", reader.body);
   snprintf(path, sizeof path, "%.*s", (int)strcspn(name + 8, "\""), name + 8);
   tt_flip(&host.store, path, 4711);
-  for (int tries = 0;; tries++) { /* what is fresh is left for later */
+  for (int tries = 0;; tries++) { /* a job skips what is too new */
     const char *job = begin_job("{}");
     wait_for_end(job);
     if (strstr(reader.body, "\"problem_count\":0,") == NULL) break;
@@ -138,7 +138,8 @@ Test(http_jobs, one_that_fails_says_why) {
   EXPECT("\"error\":\"archive");
 }
 
-/* Each is of the archive as it is when its own turn comes, so a second one is not the first one's answer; nor its end. */
+/* Each job checks the archive as it is when the job's turn comes, so a second job does not get
+ * the first one's answer, nor its end. */
 Test(http_jobs, a_second_one_waits_for_its_turn) {
   char first[80], second[80];
 
@@ -165,7 +166,7 @@ Test(http_jobs, one_owner_has_so_many_and_all_together_have) {
   begin_job("{}");
   cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
   EXPECT("http.owner_jobs_max is reached");
-  /* Another one finds room. */
+  /* There is room for another owner's job. */
   snprintf(address, sizeof address, "127.0.0.1:%u", server->port);
   terms.address = address;
   cr_assert(tt_peer_open(&other, &terms), "%s", other.why);
@@ -174,7 +175,7 @@ Test(http_jobs, one_owner_has_so_many_and_all_together_have) {
   cr_assert_eq(strncmp(said, "HTTP/1.1 202", 12), 0, "%.*s", (int)n, said);
   tt_peer_close(&other);
   cr_assert_eq(end_job(first), 204);
-  /* A called off one goes when its worker has seen it. */
+  /* A cancelled job is removed when its worker has noticed. */
   int status = 0;
   TT_WAIT_UNTIL(status == 202 ||
                 (status = tt_ask(&reader, "POST /api/v1/verify", "", "{}")) == 202);
@@ -192,7 +193,7 @@ Test(http_jobs, an_end_that_was_told_makes_room) {
   }
   cr_assert_eq(get(last, "", ""), 200);
   cr_assert_eq(get(first, "", ""), 404);
-  begin_job("{}"); /* nobody has seen its end, whether or not there is one */
+  begin_job("{}"); /* no client has read its end, whether or not the job has ended */
   begin_job("{}");
   cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases over HTTP: the test is the loops that have the events, and the readers. */
+/* Leases over HTTP: the test plays the loops that have the events, and the readers. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static struct tc_leases *leases;
 static struct tt_http *server;
 static struct tt_reader readers[POLLERS], *const one = &readers[0], *const other = &readers[1];
 
-/* Leases that the loop has been told of, in the order in which they were opened. */
+/* Leases that the loop was informed of, in the order in which they were opened. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t told[4 * LEASES_MAX];
 static size_t n_told, n_ready;
@@ -105,7 +105,7 @@ TestSuite(http_leases, .init = init, .fini = fini);
 #define EXPECT(reader, part)                                                                       \
   cr_assert_not_null(strstr((reader)->body, part), "%s is not in\n%s", part, (reader)->answer)
 
-/* The loop answers while the reader waits. */
+/* The loop acknowledges the lease while the reader waits. */
 static uint64_t open_lease(struct tt_reader *r, const char *text) {
   size_t before = n_ready;
 
@@ -254,7 +254,7 @@ Test(http_leases, one_owner_has_so_many) {
   EXPECT(one, "lease.owner_max is reached");
 }
 
-/* A head or a body that ends anywhere opens nothing, and delays nobody. */
+/* A head or a body that ends at any byte opens no lease, and delays nobody. */
 Test(http_leases, a_question_cut_at_every_byte_is_none) {
   static const char text[] = "POST /api/v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                              "application/json\r\nContent-Length: 17\r\n\r\n{\"filter\":{    }}";
@@ -296,7 +296,7 @@ Test(http_leases, a_reader_that_left_loses_nothing) {
 }
 
 Test(http_leases, one_that_nobody_heard_of_ends) {
-  tt_say(one, "POST /api/v1/leases", "", "{}"); /* no loop says that it knows */
+  tt_say(one, "POST /api/v1/leases", "", "{}"); /* no loop acknowledges the lease */
   TT_WAIT_UNTIL(WAITS() == 1);
   shutdown(one->fd, SHUT_RDWR);
   TT_WAIT_UNTIL(WAITS() == 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each parameter of each path with values that are none: what is wrong is the asker's, and is named. */
+/* Each parameter of each path with invalid values: the error is the client's, and names the
+ * parameter. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void close_all(void) {
 
 TestSuite(http_parameters, .init = open_all, .fini = close_all);
 
-/* A stream whose header no version of Go has written. */
+/* A stream whose header has a version that no Go writes. */
 static void write_unknown_version(void) {
   struct tt_writer w = tt_host_writer(&host, 1, 7);
 
@@ -50,7 +51,7 @@ static int status_of(const char *path) {
 }
 
 static const struct path {
-  const char *path, *whole; /* whole: what is well asked */
+  const char *path, *whole; /* whole: a valid request */
   const char *params[12];
 } paths[] = {
   { "/api/v1/segments",
@@ -79,7 +80,7 @@ static const char *const values[] = {
   "%1b%5b2J", "%C3%28"
 };
 
-/* Writes a request that is valid but for one parameter. */
+/* Writes a request that is valid except for one parameter. */
 static void put_wrong(char *out, size_t bytes, const struct path *path, const char *param,
                       const char *value) {
   char whole[200], *rest = whole;

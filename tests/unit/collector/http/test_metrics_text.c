@@ -17,7 +17,7 @@ static char *scrape(struct tc_metrics *const *loops, size_t n, struct tc_reports
                                   .commit_ns_total = 1500000000,
                                   .log_waits = TC_SHORT_INODES };
 
-  tb_buf_fini(&out); /* of the scrape before */
+  tb_buf_fini(&out); /* frees the previous scrape */
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_buf_init(&out, &mem);
   cr_assert_eq(tc_metrics_text(&out, loops, n, &store, reports), TB_OK);
@@ -49,7 +49,8 @@ Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
   expect_line(text, "tracecollect_store_waits{part=\"archive\",reason=\"inodes\"} 0");
 }
 
-/* Every row of config/metrics.def is there once, with its sentence, and is named as Prometheus asks. */
+/* Every row of config/metrics.def occurs once, with its sentence, and has a name as Prometheus
+ * requires. */
 Test(metrics, every_row_of_the_table_is_shown) {
   struct tc_metrics a = { .connections = 0 };
   struct tc_metrics *loops[] = { &a };
@@ -246,7 +247,7 @@ Test(metrics, the_schema_names_the_families) {
     { schema->figures[0], "trace_order_seconds" },
     { schema->figures[2], "trace_heap_bytes" },
     { schema->figures[3], "trace_idle_ratio" },
-    { schema->figures[7], "trace_lost_total" }, /* its value is not known */
+    { schema->figures[7], "trace_lost_total" }, /* a value that is not known */
     { schema->tables[1]->columns[1], "trace_type_seconds" },
   };
   struct tc_metrics a = { .connections = 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sanitizer's allocator keeps what it is given back: there this says nothing. */
+/* A sanitizer's allocator keeps memory that is freed: with one this test proves nothing. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static size_t resident_bytes(void) {
   return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As pictures leave the heap: all is given back but for something that came last. */
+/* Pictures leave the heap like this: everything is freed except something allocated last. */
 Test(timeline, what_it_gives_back_is_the_systems_again) {
   static char *block[BLOCKS];
   struct tc_timeline *t = tc_timeline_new(1 << 20);

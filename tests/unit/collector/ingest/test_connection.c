@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real TLS clients against a real loop; only the store behind it is a test's. */
+/* Real TLS clients against a real loop; only the store behind it is the test's. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct server {
   struct tc_listener *listener;
   SSL_CTX *ctx;
   atomic_size_t count;
-  atomic_uint shortage; /* of the store's log */
+  atomic_uint shortage; /* that the store's log reports */
   char address[TC_ADDRESS_MAX];
 };
 
@@ -47,7 +47,7 @@ static void answer_all(struct server *s) {
   atomic_store(&s->count, tc_connections_count(s->connections));
 }
 
-/* Answers come in a turn of their own, as from another thread. */
+/* Replies arrive in a turn of their own, as from another thread. */
 static bool submit(void *self, struct tc_submit *msg) {
   struct server *s = self;
 
@@ -72,7 +72,7 @@ static void on_message(void *self, enum tc_loop_sender from, void *msg) {
   (void)from;
   if ((uintptr_t)msg == DRAIN) tc_connections_drain(s->connections, "shutdown");
   if ((uintptr_t)msg == FAIL) tc_connections_reply(s->connections, &failed);
-  if ((uintptr_t)msg == AGE) s->config.agents_age_max = 0; /* all that are there are too old */
+  if ((uintptr_t)msg == AGE) s->config.agents_age_max = 0; /* all present connections are too old */
   if ((uintptr_t)msg == STAND_STILL) usleep(1000 * STILL_MS);
 }
 
@@ -120,7 +120,8 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   tc_config_init(&s->config);
   if (adjust != NULL) adjust(&s->config);
   cr_assert_eq(tc_tls_context_new(s->host.dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
-  s->host.tls.handshake_ms = TT_PATIENCE_MS; /* agents_handshake_timeout is for what follows */
+  /* agents_handshake_timeout limits what follows the handshake */
+  s->host.tls.handshake_ms = TT_PATIENCE_MS;
   struct tc_submit_sink store = { s, submit };
   atomic_init(&s->shortage, TC_SHORT_NONE);
   cr_assert_eq(tc_quotas_new(&s->quotas), TB_OK);
@@ -156,7 +157,7 @@ static struct tt_peer_terms agent_of(const struct server *s) {
   };
 }
 
-/* A well-behaved agent, attached. */
+/* A well-behaved agent that is attached. */
 static void join(struct server *s, struct tt_peer *peer, unsigned char id) {
   unsigned char stream[16] = { id };
   struct tt_peer_terms terms = agent_of(s);
@@ -183,7 +184,7 @@ static uint64_t acked(struct tt_peer *peer, uint64_t until) {
   return seq;
 }
 
-/* Acks without a reason may come before. */
+/* Acks without a reason may come before the hold. */
 static void expect_hold(struct tt_peer *peer, Tracecollect__V1__Hold want) {
   Tracecollect__V1__Hold hold = TRACECOLLECT__V1__HOLD__HOLD_NONE;
   struct tp_frame frame;
@@ -236,7 +237,7 @@ Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
   cr_assert_eq(welcome->credit_bytes, s->config.agents_credit);
   cr_assert_str_eq(welcome->level, "durable");
   tracecollect__v1__welcome__free_unpacked(welcome, NULL);
-  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 99, 1, "x", 1)); /* known: acked again */
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 99, 1, "x", 1)); /* a known record: acked again */
   cr_assert_eq(acked(&peer, 100), 100);
   cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 101, 1, "x", 1));
   cr_assert_eq(acked(&peer, 101), 101);
@@ -245,7 +246,7 @@ Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
   server_stop(s);
 }
 
-/* Sends a bad agent's doings while another streams; the other must not notice. */
+/* Runs a misbehaving agent while another agent streams, which must not notice. */
 static void beside_a_good_one(void (*misbehave)(struct server *s)) {
   struct server *s = server_start(NULL);
   struct tt_peer good;
@@ -266,7 +267,7 @@ static void expect_no_tls(const struct tt_peer_terms *terms, const char *reason)
   struct tt_peer peer;
   struct tp_frame frame;
 
-  /* A TLS 1.3 client finishes first and hears of the refusal at its first read. */
+  /* A TLS 1.3 client completes its handshake first and gets the refusal at its first read. */
   if (tt_peer_open(&peer, terms)) cr_assert_not(tt_peer_read_frame(&peer, &frame));
   cr_assert_not_null(strstr(peer.why, reason), "\"%s\" is not in \"%s\"", reason, peer.why);
   tt_peer_close(&peer);
@@ -286,7 +287,7 @@ static void another_authority(struct server *s) {
   cr_assert_not_null(mkdtemp(dir));
   tt_certs_make(dir);
   terms.certs_dir = dir;
-  expect_no_tls(&terms, "decrypt error"); /* it has our authority's name but not its key */
+  expect_no_tls(&terms, "decrypt error"); /* names our authority, but has another key */
   snprintf(command, sizeof command, "rm -r %s", dir);
   cr_assert_eq(system(command), 0);
 }
@@ -334,7 +335,7 @@ static void junk_instead_of_tls(struct server *s) {
   struct tt_peer peer;
   char command[300];
 
-  /* Plain bytes on the port. */
+  /* Unencrypted bytes on the TLS port. */
   const char *port = strrchr(s->address, ':') + 1;
   snprintf(command, sizeof command,
            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%s && echo GET / HTTP/1.0 >&3 && cat <&3' "
@@ -500,7 +501,8 @@ Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
   server_stop(s);
 }
 
-/* The server has read nothing meanwhile: all its agents would have to reconnect at once. */
+/* The server has read nothing meanwhile: otherwise all its agents would have to reconnect at
+ * once. */
 Test(connection, a_server_that_stood_still_calls_nobody_silent) {
   struct server *s = server_start(hurry);
   struct tt_peer peer;
@@ -553,7 +555,8 @@ static void on_ticks(struct server *s, unsigned ticks) {
   TT_WAIT_UNTIL(atomic_load(&s->host.loop.beats) >= upto);
 }
 
-/* Each millisecond of waiting was counted: half a million holds a second with 1,500 connections. */
+/* Once each millisecond of waiting was counted: half a million holds a second with 1,500
+ * connections. */
 Test(connection, a_hold_is_counted_once_however_long_it_lasts) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
@@ -591,7 +594,7 @@ Test(connection, an_agent_learns_why_nothing_is_acked) {
   server_stop(s);
 }
 
-/* As where a disk takes a call and does not return from it: nothing is known to be wrong. */
+/* As with a disk that takes a call and does not return from it: no fault is known. */
 Test(connection, a_store_that_is_silent_for_long_is_a_reason) {
   struct server *s = server_start(NULL);
   struct tt_peer peer;
@@ -609,7 +612,7 @@ static void room_for_one_record(struct tc_config *config) {
   config->agents_records_max = 40000;
 }
 
-/* The records that hold the memory are of another loop, of which this one hears nothing. */
+/* The records that hold the memory belong to another loop, which sends this loop no message. */
 Test(connection, memory_that_is_freed_elsewhere_wakes_who_waits_for_it) {
   struct server *s = server_start(room_for_one_record);
   struct tt_peer peers[3];
@@ -655,11 +658,11 @@ Test(connection, credit_is_given_back_and_going_past_it_is_refused) {
   static char batch[60000];
 
   join(s, &peer, 1);
-  for (uint64_t seq = 1; seq <= 40; seq++) { /* one window is 4 of these */
+  for (uint64_t seq = 1; seq <= 40; seq++) { /* one window is 4 of these records */
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch));
     cr_assert_eq(acked(&peer, seq), seq);
   }
-  s->store.silent = true; /* nothing comes back any more */
+  s->store.silent = true; /* the store sends no replies any more */
   for (uint64_t seq = 41; seq <= 46; seq++)
     if (!tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch)) break;
   expect_refusal(&peer, "exceeds the credit");
@@ -775,7 +778,7 @@ Test(connection, a_frame_that_trickles_is_refused) {
 
   join(s, &peer, 1);
   begin_a_frame(&peer);
-  /* A byte now and then: never silent, and never done. */
+  /* A byte now and then: the peer is never silent, and never done. */
   for (int i = 0; atomic_load(&s->metrics.peers_refused_total) == 0 && i < 5000; i++) {
     cr_assert(tt_peer_send(&peer, "x", 1), "%s", peer.why);
     let_it_tick(s);
@@ -786,8 +789,8 @@ Test(connection, a_frame_that_trickles_is_refused) {
   server_stop(s);
 }
 
-/* A limit that distinguishes one slow frame from all frames together, and tolerates a machine that pauses for a
- * moment. */
+/* A limit that distinguishes one slow frame from all frames together, and tolerates a machine
+ * that pauses for a moment. */
 static void patient_with_one(struct tc_config *config) {
   config->agents_frame_time = 900000000;
   config->agents_frame_rate_min = 1024;
@@ -800,7 +803,7 @@ Test(connection, frames_that_come_fast_one_after_the_other_are_not_one_slow_fram
 
   join(s, &peer, 1);
   uint64_t end_ns = uv_hrtime() + 1000000000;
-  /* The server always finds one begun: each is sent in two halves. */
+  /* The server always finds an unfinished frame: each frame is sent in two halves. */
   do {
     unsigned char bytes[TP_HEADER_BYTES + 100] = { 0 };
     struct tp_frame frame = { .kind = TP_BATCH,
