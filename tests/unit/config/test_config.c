@@ -9,7 +9,7 @@
 #include "base/text/hostport.h"
 #include "config/table.h"
 
-/* Loads text as the file "t.yaml" of a fresh folder; leaves what was said in diag. */
+/* Loads text as the file "t.yaml" of a new folder; diag has the messages. */
 static tb_rc load_text(struct tc_config *config, const char *text, struct tb_diag *diag) {
   char folder[] = "/tmp/tc_config_XXXXXX", path[64];
 

@@ -35,11 +35,11 @@ Test(times, every_way_of_writing_a_moment) {
   expect("2025-12-31T19:00:00-05:00", now);
   expect("2024-02-29T00:00:00Z", UINT64_C(1709164800) * S);
   expect("2016-12-31T23:59:60Z",
-         UINT64_C(1483228800) * S); /* a leap second is the next day's first */
+         UINT64_C(1483228800) * S); /* a leap second equals the first second of the next day */
 }
 
 Test(times, without_a_zone_it_is_local) {
-  setenv("TZ", "UTC-3", 1); /* three hours east */
+  setenv("TZ", "UTC-3", 1); /* three hours east of Greenwich */
   tzset();
   expect("2026-01-01T03:00:00", now);
   expect("2026-01-01", now - 3 * 3600 * S);
@@ -98,7 +98,7 @@ Test(times, moments_are_printed_as_rfc3339) {
   cr_assert_str_eq(text, "2026-01-01T00:00:00.042Z");
   tc_time_format(0, text);
   cr_assert_str_eq(text, "-");
-  tc_time_format(UINT64_MAX, text); /* far away, but no harm */
+  tc_time_format(UINT64_MAX, text); /* out of range, but harmless */
 }
 
 Test(times, sizes_for_people) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers of nng's listeners that say nothing, or are too many. */
+/* Peers of nng's listeners that are silent, or too many. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -126,7 +126,7 @@ static void end(struct publisher *p) {
   tc_nng_tls_free(p->tls);
 }
 
-/* From another address of this host, where its number is not 1. */
+/* Connects, over TCP from 127.0.0.address. */
 static int come(const struct publisher *p, unsigned address) {
   struct sockaddr_un path = { .sun_family = AF_UNIX };
   struct sockaddr_in to = { .sin_family = AF_INET }, from = { .sin_family = AF_INET };
@@ -160,7 +160,7 @@ struct reader {
   struct tc_nng_tls *tls;
 };
 
-/* Returns a reader that is connected. */
+/* Returns a connected reader. */
 static struct reader read_from(const struct publisher *p) {
   struct reader r = { .tls = terms_of(context(TLS_client_method(), "reader"), false, 0) };
   nng_dialer dialer;
@@ -180,7 +180,7 @@ static void stop(struct reader *r) {
 
 Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   struct publisher p = publish(true, 200);
-  static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* begins to begin */
+  static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* the begin of a handshake */
   int fds[LEAST];
 
   for (int i = 0; i < LEAST; i++) {
@@ -202,7 +202,8 @@ Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   end(&p);
 }
 
-/* More of one address than its listener takes at once, and one of another. */
+/* More handshakes from one address than its listener admits at once, and one from another
+ * address. */
 Test(accept, handshakes_that_never_end_leave_room_for_readers) {
   struct publisher p = publish(true, 1000 * TT_PATIENCE_MS);
   const struct tc_nng_accept_limits limits = { MANY / 2, MANY / 2, 0, 0, count_away, NULL };
@@ -224,7 +225,7 @@ Test(accept, handshakes_that_never_end_leave_room_for_readers) {
   end(&p);
 }
 
-/* nng's own deadline begins anew with each byte. */
+/* nng's own deadline starts again with each byte. */
 Test(accept, a_greeting_byte_by_byte_on_a_unix_socket_has_one_deadline) {
   static const unsigned char greeting[] = { 0, 'S', 'P', 0, 0, 0x21, 0, 0 };
   struct publisher p = publish(false, 0);
@@ -232,7 +233,7 @@ Test(accept, a_greeting_byte_by_byte_on_a_unix_socket_has_one_deadline) {
 
   tc_nng_greeting_limit(1);
   int slow = come(&p, 1);
-  cr_assert_eq(recv(slow, &byte, 1, 0), 1); /* it is accepted */
+  cr_assert_eq(recv(slow, &byte, 1, 0), 1); /* the connection is accepted */
   uint64_t came_ns = tc_mono_ns();
   TT_WAIT_UNTIL(tc_mono_ns() - came_ns >= 1000000);
   cr_assert_eq(send(slow, greeting, 1, MSG_NOSIGNAL), 1);
@@ -297,7 +298,7 @@ static unsigned count_descriptors(void) {
   return n;
 }
 
-/* As soon as its descriptor is closed it does not count. */
+/* A connection stops counting as soon as its descriptor is closed. */
 Test(accept, who_comes_after_one_that_has_ended_is_let_in) {
   struct publisher p = publish(false, 0);
   const struct tc_nng_accept_limits limits = { 1, 1, 0, 0, count_away, NULL };
@@ -344,7 +345,8 @@ Test(accept, the_last_descriptors_are_not_taken) {
   const struct tc_nng_accept_limits limits = { 1000, 1000, MANY, 0, count_away, NULL };
   tc_nng_accept_limit(&limits);
   cr_assert_eq(setrlimit(RLIMIT_NOFILE, &little), 0);
-  for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1); /* half of them ours, half of them nng's */
+  /* each takes a descriptor here and one in nng */
+  for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1);
   TT_WAIT_UNTIL(turned_away >= MANY / 2);
   int free_one = open("/dev/null", O_RDONLY | O_CLOEXEC);
   cr_assert_geq(free_one, 0);

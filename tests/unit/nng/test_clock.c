@@ -23,7 +23,7 @@ Test(clock, nng_goes_by_the_monotonic_one) {
   cr_assert(before <= now && now <= mono_ms());
 }
 
-/* By another than the deadline is of, it would be over at once. */
+/* If the deadline were of another clock, the wait would be over at once. */
 Test(clock, nng_waits_by_the_same_one) {
   nng_mtx *lock;
   nng_cv *never;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pipes that are closed between two parts of a message. The moment is made: all threads of nng that run callbacks are
- * held while a part ends and the pipe is closed. */
+/* Pipes that are closed between two parts of a message. The test creates that moment: all
+ * threads of nng that run callbacks are held while a part ends and the pipe is closed. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -42,7 +42,7 @@ static void remove_certs(void) {
 
 TestSuite(engine, .init = make_certs, .fini = remove_certs);
 
-/* Collects what one side's refused() received. */
+/* Collects the texts that one side's refused() receives. */
 struct words {
   nng_mtx *mtx;
   nng_cv *cv;
@@ -73,7 +73,7 @@ static void words_expect(struct words *w, const char *part) {
   nng_time until = nng_clock() + TT_PATIENCE_MS;
 
   nng_mtx_lock(w->mtx);
-  /* Others may speak meanwhile: a dialer that was refused before tries again. */
+  /* Other texts may come first: a dialer that was refused before tries again. */
   while (strstr(w->text, part) == NULL && nng_clock() < until) nng_cv_until(w->cv, until);
   cr_expect(strstr(w->text, part) != NULL, "wanted \"%s\" in \"%s\"", part, w->text);
   nng_mtx_unlock(w->mtx);
@@ -96,7 +96,7 @@ static SSL_CTX *context(bool server, const char *dir, const char *name) {
   return ctx;
 }
 
-/* A REP socket on a free port that takes readers. */
+/* Opens a REP socket on a free port that admits readers. */
 struct server {
   nng_socket socket;
   struct tc_nng_tls *tls;
@@ -127,7 +127,7 @@ static void server_close(struct server *s) {
   words_fini(&s->words);
 }
 
-/* Waits for text on socket as long as nobody was told of a refusal. */
+/* Waits for text on the socket until a refusal is reported. */
 static int receive(nng_socket socket, const char *wanted, struct words *words, int ms) {
   nng_time until = nng_clock() + (nng_time)ms;
   char text[16] = "";
@@ -155,9 +155,10 @@ static nng_dialer dial_over(nng_socket req, const char *url, struct tc_nng_tls *
   return dialer;
 }
 
-/* Dials with the given certificate, asks one question; 0, or what went wrong. As tracectl does, it dials without
- * blocking, and anew with more patience: nng 1.5.2 may never come back from a blocking dial, and its dialer may stop for
- * good, when the peer ends the connection while it is negotiated. */
+/* Dials with the given certificate and asks one question. Returns 0, or the error. Like
+ * tracectl, it dials without blocking, and again with more patience: with nng 1.5.2 a blocking
+ * dial may never return, and a dialer may stop for good, if the peer ends the connection during
+ * the negotiation. */
 static int ask(struct server *s, SSL_CTX *ctx, enum tc_act act, const char *host,
                struct words *words) {
   struct tc_nng_tls *tls;
@@ -281,7 +282,7 @@ Test(engine, another_authority_is_refused) {
   words_init(&words);
   server_open(&s);
   SSL_CTX *ctx = context(false, other, "reader");
-  SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL); /* let the server be the one to refuse */
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL); /* so that the server is the side that refuses */
   cr_assert_neq(ask(&s, ctx, TC_ACT_SERVE, NULL, &words), 0);
   words_expect(&s.words, "certificate refused: ");
   SSL_CTX_free(ctx);
@@ -385,7 +386,7 @@ Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
   tb_diag_clear(&diag);
   snprintf(url, sizeof url, "ipc://%s/a.sock", folder);
   pid_t child = fork();
-  if (child == 0) { /* leaves its socket file behind, as kill -9 does */
+  if (child == 0) { /* leaves its socket file, as kill -9 does */
     if (nng_rep0_open(&rep) != 0 || tc_nng_listen(rep, url, NULL, &diag, real) != TB_OK) _exit(1);
     _exit(0);
   }
@@ -406,7 +407,7 @@ Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
   tc_nng_close(rep);
 }
 
-/* An nng_close() that waits for ever, until the test lets it go on. */
+/* Blocks nng_close() until the test releases it. */
 
 static atomic_bool close_waits;
 static sem_t goes_on, has_closed;

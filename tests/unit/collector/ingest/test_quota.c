@@ -75,12 +75,12 @@ Test(quota, coming_back_does_not_reset_a_rate) {
 
   cr_assert_eq(tc_quotas_new(&quotas), TB_OK);
   cr_assert_eq(tc_quotas_enter(quotas, "a", 1, &first), TB_OK);
-  /* An hour later the stream is idle: no machine is so slow. */
+  /* An hour later the stream is idle: no machine is that slow. */
   uint64_t later = tc_mono_ns() + UINT64_C(3600000000000);
   while (tc_rate_limit_take(&first->pace, 1, later)) {
   }
   tc_quotas_leave(quotas, first);
-  for (unsigned i = 0; i < 5000; i++) { /* names in each bucket: idle ones are given up */
+  for (unsigned i = 0; i < 5000; i++) { /* names in every bucket, so that idle ones are dropped */
     char name[16];
     snprintf(name, sizeof name, "other-%u", i);
     cr_assert_eq(tc_quotas_enter(quotas, name, 1, &other), TB_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selection of the streams for a snap, and its outcome. The test is the loop, one of its threads the archive's
- * worker. */
+/* Selection of the streams for a snap, and the snap's outcome. The test plays the loop; one
+ * thread plays the archive's worker. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void answered(struct scene *sc) {
   pthread_join(sc->thread, NULL);
 }
 
-/* The next order of a loop, as its ticks would find it. */
+/* Returns the next order of a loop, as the loop's ticks would find it. */
 static struct tc_snap_order next(struct scene *sc, unsigned loop) {
   struct tc_snap_order order;
   time_t end_s = time(NULL) + TT_PATIENCE_S;
@@ -95,7 +95,7 @@ Test(recorders, all_that_fit_are_asked_by_their_loops_and_answer) {
   cr_assert_eq(two.conn, 2);
   cr_assert_eq(one.last_ns, 5);
   cr_assert_neq(one.id, two.id);
-  tc_recorders_answer(sc.recorders, 2, one.id, &done); /* not its to answer */
+  tc_recorders_answer(sc.recorders, 2, one.id, &done); /* an order that is not its own */
   tc_recorders_answer(sc.recorders, 1, one.id + 99, &done);
   tc_recorders_answer(sc.recorders, 1, one.id, &done);
   tc_recorders_answer(sc.recorders, 1, one.id, &(struct tc_snap_done){ .state = TC_SNAP_BUSY });
@@ -107,7 +107,7 @@ Test(recorders, all_that_fit_are_asked_by_their_loops_and_answer) {
   cr_assert_eq(row_of(&sc, 1)->done.last_gen, 9);
   cr_assert_eq(row_of(&sc, 2)->done.state, TC_SNAP_GONE);
   cr_assert_eq(row_of(&sc, 3)->done.state, TC_SNAP_NOT_RECORDING);
-  tc_recorders_answer(sc.recorders, 1, one.id, &done); /* too late for anybody */
+  tc_recorders_answer(sc.recorders, 1, one.id, &done); /* too late to change anything */
   end(&sc);
 }
 

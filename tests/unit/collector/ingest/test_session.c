@@ -8,7 +8,7 @@
 #include "collector/ingest/record_pool.h"
 #include "collector/ingest/session.h"
 
-/* The messages of an agent, and what ingest made of them as one line of text. */
+/* The messages of an agent, and what ingest made of each message as a line of text. */
 struct talk {
   struct tc_ingest in;
   struct tb_diag diag;
@@ -116,7 +116,7 @@ static void say_snapped(struct talk *t, unsigned id, uint64_t last_gen, uint64_t
   say(t, TP_SNAPPED, 0, bytes, tracecollect__v1__snapped__pack(&m, bytes));
 }
 
-/* Offers what was said, in pieces; stops at the first answer that is not TB_OK. */
+/* Offers the written messages, in pieces; stops at the first result that is not TB_OK. */
 static tb_rc offer(struct talk *t, size_t piece) {
   size_t at = 0;
   tb_rc rc = TB_OK;
@@ -155,7 +155,7 @@ Test(ingest, records_come_out_the_same_however_the_bytes_are_cut) {
   }
 }
 
-/* As offer(), but where ingest says so the bytes are put into place first. */
+/* Like offer(), but if ingest names a place for the bytes they are written there first. */
 static unsigned offer_in_place(struct talk *t, size_t piece) {
   unsigned placed = 0;
 
@@ -314,7 +314,7 @@ static void speak_snap_backwards(struct talk *t) {
   say_snapped(t, 4, 6, 2000);
 }
 
-/* Such a snap once ended the agent for good, because its clock had been set back. */
+/* Such a snap once stopped the agent for good, because the agent's clock had been set back. */
 Test(ingest, a_snap_may_end_before_it_began_by_a_clock_that_was_set_back) {
   struct talk t;
 
@@ -337,7 +337,7 @@ Test(ingest, faults_are_named) {
   expect_fault(speak_oversized, true, TB_PROTOCOL, "BATCH frame of 1048577 bytes, limit 73728");
 }
 
-/* n generations without a batch; how many were taken. */
+/* Offers n generations without a batch; returns how many were accepted. */
 static unsigned offer_ends(struct talk *t, unsigned n) {
   unsigned taken = 0;
   size_t used;
@@ -397,7 +397,7 @@ Test(ingest, each_name_has_its_share_of_the_archives_jobs) {
   join(&a, &greedy);
   join(&b, &other);
   a.in.jobs_max = b.in.jobs_max = 4;
-  for (unsigned i = 0; i < 4; i++) tc_job_begun(&greedy); /* in the store */
+  for (unsigned i = 0; i < 4; i++) tc_job_begun(&greedy); /* jobs that are in the store */
   say(&a, TP_GENEND, 1, "", 0);
   cr_expect_eq(offer(&a, 1000), TB_AGAIN);
   cr_expect_eq(a.in.hold, TC_HOLD_TENANT_SHARE);
@@ -428,7 +428,8 @@ Test(ingest, one_tenants_limit_pauses_that_tenant_only) {
   a.in.quota = &greedy;
   b.in.quota = &other;
   a.in.tenant_held_max = b.in.tenant_held_max = 2000;
-  struct tc_record *held = tc_record_new(1900, &greedy); /* another connection's of the same name */
+  /* held by another connection of the same owner */
+  struct tc_record *held = tc_record_new(1900, &greedy);
   say(&a, TP_BATCH, 1, "one", 3);
   say(&b, TP_BATCH, 1, "one", 3);
   cr_expect_eq(offer(&a, 1000), TB_AGAIN);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leases' thread between scripted loops and readers. The test's own thread is all loops and all
- * workers. */
+/* The leases' thread between scripted loops and readers. The test's own thread plays all loops
+ * and all workers. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <openssl/pem.h>
@@ -63,7 +63,7 @@ static void take_answer(struct tc_lease_ask *ask, const struct tc_lease_answer *
   pthread_mutex_unlock(&lock);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void wait_change(void) {
   struct timespec until;
 
@@ -156,7 +156,8 @@ Test(leases, a_lease_is_open_when_every_loop_knows_it) {
   cr_assert_eq(orders[0].order.lease, orders[1].order.lease);
   cr_assert_neq(orders[0].loop, orders[1].loop);
   post(0, orders[0].order.lease, true, 0, 0);
-  /* A question behind it shows that the first loop's word alone was not enough. */
+  /* Another request, handled afterwards, shows that the first loop's answer alone was not
+   * enough. */
   struct reader other = { 0 };
   next(&other, 4711, 0, 0);
   wait_answer(&other);
@@ -187,7 +188,7 @@ Test(leases, a_question_waits_for_the_first_bundle) {
   cr_assert_eq(r.answer.n, 0, "nothing came in time");
 }
 
-/* A certificate of an authority in dir, as a reader's chain. */
+/* Returns a certificate of an authority in dir, as a reader's chain. */
 static STACK_OF(X509) * chain_of(const char *dir, const char *name) {
   STACK_OF(X509) *chain = sk_X509_new_null();
   char path[128];
@@ -227,7 +228,7 @@ Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
   bad.ask.reader = chain_of(dir, "reader");
   good.ask.reader = chain_of(dir, "agent");
   uint64_t ends = open_lease(&bad), stays = open_lease(&good);
-  next(&bad, ends, 0, 20000); /* names no certificate: the opener's is forgotten */
+  next(&bad, ends, 0, 20000); /* carries no certificate: the opener's certificate is not kept */
   next(&good, stays, 0, 20000);
 
   struct reader again = { 0 };
@@ -243,7 +244,7 @@ Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
   cr_expect_eq(tc_leases_metrics(leases)->leases, 1);
   cr_expect_eq(tc_leases_metrics(leases)->revoked_ended_total, 1);
 
-  /* A reader whose request was sent before, and is handled only now. */
+  /* A reader whose request was sent earlier, but is handled only now. */
   struct reader late = { 0 };
   late.ask.reader = chain_of(dir, "reader");
   ask(&late, TC_LEASE_OPEN);
@@ -450,7 +451,7 @@ Test(leases, all_together_keep_no_more_than_they_may_and_the_greediest_pays) {
   config.lease_memory_max = 1 << 20;
   start();
   for (int i = 0; i < 3; i++) lease[i] = open_lease(&r[i]);
-  for (int n = 0; n < 40; n++) { /* two modest readers and one with four times as much */
+  for (int n = 0; n < 40; n++) { /* two readers with little data and one with four times as much */
     post(0, lease[0], false, 8 << 10, 1);
     post(1, lease[1], false, 8 << 10, 1);
     for (int k = 0; k < 4; k++) post((unsigned)k % 2, lease[2], false, 8 << 10, 1);
@@ -478,7 +479,8 @@ Test(leases, what_is_on_the_way_from_a_loop_is_bounded) {
 
   struct tc_leases_env env = { &config, LOOPS, NULL, take_order, NULL };
   struct tb_diag diag;
-  cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK); /* not started: nobody takes */
+  /* the thread is not started, so nobody takes */
+  cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK);
   for (;;) {
     struct tc_bundle *b = tc_bundle_new(0, len);
     if (!tc_leases_post(leases, 0, b)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop's tap between a real trace and the leases' thread. The test's thread is the loop, the reader
- * and the workers. */
+/* A loop's tap between a real trace and the leases' thread. The test's thread plays the loop,
+ * the reader and the workers. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void take_answer(struct tc_lease_ask *ask, const struct tc_lease_answer *
   pthread_mutex_unlock(&lock);
 }
 
-/* Gives the tap what was ordered until the reader has its answer. */
+/* Passes ordered events to the tap until the reader has its answer. */
 static void ask(struct reader *r, enum tc_lease_ask_kind kind) {
   r->answered = false;
   r->ask.kind = kind;
@@ -100,7 +100,7 @@ static void open_lease(struct reader *r, const char *service, const char *kind) 
   cr_assert_eq(r->rc, TB_OK);
 }
 
-/* Until n events have come or are known to be lost. */
+/* Reads until n events have arrived or are known to be lost. */
 static void read_until(struct reader *r, uint64_t n) {
   while (r->events + r->lost < n) {
     r->ask = (struct tc_lease_ask){
@@ -115,7 +115,7 @@ static void read_until(struct reader *r, uint64_t n) {
 /* --- the loop's side --------------------------------------------------------------------------- */
 
 static struct {
-  uint64_t gen, until; /* stop at the begin of generation until */
+  uint64_t gen, until; /* where to stop: at the begin of this generation */
   uint64_t events, logs, blocks;
   void (*in_the_middle)(void);
 } run;
@@ -142,7 +142,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   return TB_OK;
 }
 
-/* Orders the trace's generations below until, 0: all. */
+/* Orders the trace's generations below `until`; 0: all. */
 static void order(uint64_t until) {
   struct tb_mem mem;
   struct to_reader *reader;
@@ -191,7 +191,7 @@ static void init(void) {
 static void let_thread_go(void);
 
 static void fini(void) {
-  let_thread_go(); /* a case that fails may hold it */
+  let_thread_go(); /* a failed case may still hold the thread */
   tc_leases_stop(leases);
   tc_tap_event_free(tapped);
   tc_event_tap_free(tap);
@@ -309,12 +309,12 @@ Test(tap, what_finds_no_room_on_the_way_is_lost_and_told) {
   pthread_mutex_lock(&lock);
   while (!thread_is_held) pthread_cond_wait(&changed, &lock);
   pthread_mutex_unlock(&lock);
-  for (int i = 0; i < 60; i++) { /* twice what may be on the way */
+  for (int i = 0; i < 60; i++) { /* twice as many events as may be on the way */
     order(0);
     all += run.events;
   }
   let_thread_go();
-  do { /* as the loop does; what is lost last is told when there is room */
+  do { /* as the loop does; the last loss is reported when there is room */
     tc_event_tap_tick(tap);
     r.ask = (struct tc_lease_ask){ .lease = r.lease, .after = r.last, .bytes_max = 1 << 20 };
     ask(&r, TC_LEASE_NEXT);

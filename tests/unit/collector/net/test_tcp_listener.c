@@ -21,9 +21,9 @@ struct acceptor {
   uv_prepare_t turn;
   uv_timer_t timer;
   struct tc_listener *listener;
-  struct rlimit limit; /* as it was */
+  struct rlimit limit; /* before the test changed it */
   unsigned turns, accepted_count;
-  bool gives_way; /* the oldest one, for a new one */
+  bool gives_way; /* closes the oldest connection for a new one */
   unsigned gave_way;
   int accepted[PEERS], peers[PEERS];
 };
@@ -108,7 +108,8 @@ static unsigned closed_by_us(struct acceptor *d) {
   return n;
 }
 
-/* A machine that stood still turns a loop whose timer is due before it looks at its sockets. Answers how often it ran. */
+/* On a machine that stood still the loop runs a due timer before it looks at its sockets.
+ * Returns how often the loop ran. */
 static unsigned run_until_closed(struct acceptor *d, unsigned n) {
   unsigned runs = 0;
 
@@ -134,7 +135,8 @@ Test(listener, without_descriptors_peers_hear_of_it_and_the_loop_rests) {
   open_door(&d);
   leave(&d, 0);
   d.turns = 0;
-  unsigned runs = run_until_closed(&d, PEERS); /* each is taken with the spare descriptor */
+  /* each connection is accepted with the spare descriptor */
+  unsigned runs = run_until_closed(&d, PEERS);
   run_for(&d, LOOK_MS);
   cr_expect_eq(d.accepted_count, 0);
   cr_expect_leq(d.turns, 16 + 4 * runs, "%u turns of the loop in %d ms", d.turns, LOOK_MS);
@@ -252,7 +254,7 @@ static void close_named(struct named *n) {
   uv_run(&n->uv, UV_RUN_DEFAULT);
 }
 
-/* Expects no file to be left beside the socket: the folder can be removed. */
+/* Expects no file to be left beside the socket, so that the folder can be removed. */
 static void end_named(struct named *n) {
   close_named(n);
   cr_expect_eq(rmdir(n->folder), 0, "%s", strerror(errno));
@@ -306,7 +308,7 @@ Test(listener, a_socket_that_nobody_listens_at_is_replaced) {
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   cr_assert_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
   cr_assert_eq(listen(fd, 1), 0);
-  close(fd); /* its name stays, as after a kill -9 */
+  close(fd); /* the name stays, as after a kill -9 */
   cr_assert_eq(open_at(&n, n.path), TB_OK, "%s", n.diag.text);
   fd = dial_path(n.path);
   cr_expect_geq(fd, 0);

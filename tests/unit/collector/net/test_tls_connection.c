@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transport by itself: a loop turned by hand, clear bytes over a socket pair where TLS would only
- * hide what is shown, and contexts built from good and bad files. */
+/* The transport by itself: a loop turned by hand; plaintext over a socket pair if TLS would only
+ * hide what is shown; contexts made from good and bad files. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

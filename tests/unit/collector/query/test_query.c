@@ -34,7 +34,7 @@ static void fini(void) {
 
 TestSuite(query, .init = init, .fini = fini);
 
-/* Settled. On a slow disk a catalog is rebuilt for longer than a session waits. */
+/* With `settle`: on a slow disk, rebuilding a catalog takes longer than a session waits. */
 static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, uint32_t limit,
                                                   char *place) {
   Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
@@ -68,7 +68,8 @@ static struct tt_writer write_generations(uint64_t n, unsigned batches, size_t b
 
 /* --- the catalog ------------------------------------------------------------------------------- */
 
-/* Breaks the catalog for its writer, which finds out with the next row and rebuilds it while readers use it. */
+/* Breaks the catalog for its writer, which notices at the next row and rebuilds the catalog
+ * while readers use it. */
 static void break_catalog(void) {
   char path[160];
   sqlite3 *db;
@@ -199,7 +200,7 @@ static tb_rc open_segment(uint64_t id) {
   return rc;
 }
 
-/* The segment's row says so only after a whole round of retention. */
+/* The segment's row is updated only after a whole round of retention. */
 Test(query, a_segment_that_retention_takes_at_this_moment_has_expired) {
   int state_fd = tc_store_dirfd(host.store.store), fd;
   unsigned char *bytes;
@@ -207,7 +208,7 @@ Test(query, a_segment_that_retention_takes_at_this_moment_has_expired) {
   tc_meta *meta;
   size_t n;
 
-  write_generations(2, 1, 4000); /* a file each */
+  write_generations(2, 1, 4000); /* one generation a file */
   tt_barrier(&host.store);
   const Tracecollect__V1__SegmentInfo *first = list()->segments[0];
   uint64_t id = first->id;

@@ -24,7 +24,7 @@ Test(retention, age_is_told_by_the_wall_clock) {
   cr_assert(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 9 * S));
   cr_assert_not(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 11 * S));
   cr_assert_not(
-      tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* from the future */
+      tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* an end in the future */
 }
 
 Test(retention, the_floor_is_of_a_collector_that_has_at_most_half_of_the_disk) {
@@ -92,7 +92,8 @@ Test(retention, the_oldest_goes_its_meta_stays_and_the_catalog_says_so) {
   tt_barrier(&t);
   cr_assert_eq(tt_count_files(&t, "archive", ".trace"), 20);
   tt_store_stop(&t);
-  t.config.retention_bytes = 20 * 3016 - 1; /* one too many: a minute may take two of twenty */
+  /* one segment too many: a minute may delete two of twenty */
+  t.config.retention_bytes = 20 * 3016 - 1;
   cr_assert_eq(tt_store_start(&t), TB_OK, "%s", t.notes);
   struct tc_store_stats stats;
   do tc_store_stats(t.store, &stats);
@@ -106,7 +107,7 @@ Test(retention, the_oldest_goes_its_meta_stays_and_the_catalog_says_so) {
   tt_store_remove(&t);
 }
 
-/* Generations 1..n begun and given up, a megabyte each. */
+/* Generations 1..n are begun and abandoned, a megabyte each. */
 static void give_up(struct tt_writer *w, uint64_t from, uint64_t upto) {
   static const unsigned char bytes[1 << 20];
 
@@ -147,7 +148,7 @@ Test(retention, quarantine_keeps_its_size_and_the_youngest) {
   tt_store_remove(&t);
 }
 
-/* Many at once, in an order that is not their ages'. */
+/* Many at once, in an order that differs from the order of their ages. */
 Test(retention, of_many_in_quarantine_the_youngest_stay) {
   enum { PARTS = 3000, STAY = 100 };
   static struct tt_store t;
@@ -190,7 +191,7 @@ Test(retention, quarantine_goes_by_age_also_what_an_earlier_run_left) {
   w.stream = tt_attached(&t, 1, &w.seq);
   tt_header(&w);
   give_up(&w, 1, 2);
-  tt_generation(&w, 3, 1, 100); /* settles what lies before it: nothing of it is replayed */
+  tt_generation(&w, 3, 1, 100); /* settles everything before it, so that none of it is replayed */
   tt_barrier(&t);
   tt_store_stop(&t);
   snprintf(path, sizeof path, "%s/quarantine/01010101010101010101010101010101-%016x.part", t.dir,

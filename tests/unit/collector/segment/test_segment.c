@@ -68,7 +68,7 @@ static tb_rc end(void) {
   return rc;
 }
 
-/* Hashes the file's bytes as read back; XXH3-128 covers only whole generations. */
+/* Hashes the file's bytes as read from the file; XXH3-128 covers only whole generations. */
 static struct tc_content_hash hash_again(const struct tc_segment *s, const unsigned char *bytes,
                                          size_t n) {
   enum tc_hash_kind kind = tc_hasher_kind(s->hasher);
@@ -195,7 +195,7 @@ Test(segment_sha256, a_cut_leaves_two_files_that_each_match_their_sums) {
   cr_assert_not(segment->gens[0].has_hash, "as it was before there were others");
 }
 
-/* The segment's file, taken up under another kind of hash or the same. */
+/* Resumes the segment's file, with another kind of hash or the same. */
 static struct tc_segment *take_up(enum tc_hash_kind kind) {
   struct tc_segment_gen *gens = calloc(segment->ngens + 1, sizeof *gens);
   struct tc_segment *again;
@@ -226,7 +226,8 @@ Test(segment, a_file_that_is_taken_up_hashes_on) {
   append(7, "seven");
   cr_assert_eq(end(), TB_OK);
   expect(segment, "fivesixseven");
-  expect(take_up(TC_HASH_XXH3), "fivesixseven"); /* the last one has no hash, and gets it */
+  /* the last generation has no hash yet, and gets one */
+  expect(take_up(TC_HASH_XXH3), "fivesixseven");
 }
 
 Test(segment, an_open_generation_that_is_taken_up_hashes_on) {

@@ -72,7 +72,7 @@ Test(store, released_bytes_are_all_that_was_sent) {
   sent = 16 + 50 * 3000 + (uint64_t)w.seq * TP_HEADER_BYTES;
   for (unsigned i = 0; i < tt.nreplies; i++)
     if (tt.replies[i]->kind == TC_REPLY_RELEASED) released += tt.replies[i]->released;
-  cr_assert_gt(released, sent); /* GENEND's payload too */
+  cr_assert_gt(released, sent); /* includes the payload of GENEND */
   cr_assert_lt(released, sent + 64);
 }
 
@@ -135,7 +135,7 @@ Test(store, a_newer_connection_supersedes_and_goes_on_where_the_old_one_was) {
   struct tt_writer fresh = tt_attach_as(&tt, 2, 7);
   cr_assert_eq(fresh.seq, old.seq);
   cr_assert_eq(tt_wait(&tt, TC_REPLY_SUPERSEDED, 0)->conn, 1);
-  tt_record(&old, TP_BATCH, 2, "late", 4); /* of the old connection: not taken */
+  tt_record(&old, TP_BATCH, 2, "late", 4); /* sent on the old connection: not accepted */
   tt_generation(&fresh, 2, 3, 100);
   cr_assert(tt_wait_acked(&tt, fresh.stream, fresh.seq));
   struct tc_reply *stored = tt_wait(&tt, TC_REPLY_STORED, 1);
@@ -241,7 +241,7 @@ Test(store, an_end_that_does_not_fit_puts_the_generation_into_quarantine) {
   cr_assert(tt_wait(&tt, TC_REPLY_STORED, 0)->new_run);
 }
 
-/* All of them wait to be sealed at once. The first one stays, the store goes on. */
+/* All of them wait to be sealed at once. The first one is kept, and the store continues. */
 Test(store, a_generation_that_comes_again_at_once_is_refused) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
@@ -255,7 +255,8 @@ Test(store, a_generation_that_comes_again_at_once_is_refused) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* A meta holds the loss and the stream's end, but the log does not: its agent reconnects and goes on. */
+/* A meta holds the loss and the stream's end, but the log does not: the stream's agent
+ * reconnects and continues. */
 Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
   uint64_t patience = tt.config.agents_abandon_after;
 
@@ -294,7 +295,7 @@ static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* An agent tells as many losses as it likes: before a segment, and at its end again. */
+/* An agent may report any number of losses: before a segment, and again at the segment's end. */
 Test(store, losses_without_end_are_summed_up) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
   const uint64_t reported = TT_LESS(10000, 4500), again = 10;
@@ -339,7 +340,7 @@ Test(store, a_second_store_on_the_folder_is_refused_by_name) {
   cr_assert_not_null(strstr(diag.text, "LOCK"));
 }
 
-/* Nor the tools: what is locked is the folder. */
+/* A tool is refused, too: the lock is on the folder. */
 Test(store, a_second_one_does_not_come_in_where_LOCK_was_removed) {
   struct tc_audit_sink audit = { 0 };
   struct tc_store_sink sink = { 0 };
@@ -408,7 +409,8 @@ Test(store, a_restart_goes_on_where_it_was) {
   tt_batch(&again, 2, "second half", 11);
   tt_end(&again, 2);
   tt_barrier(&tt);
-  /* Generation 1 has no verdict yet: it is offered again, then 2 goes on in the same run. */
+  /* Generation 1 has no verdict yet: it is offered again; then generation 2 continues the same
+   * run. */
   struct tc_reply *one = tt_wait(&tt, TC_REPLY_STORED, 0), *two = tt_wait(&tt, TC_REPLY_STORED, 1);
   cr_assert_not_null(two, "%s", tt.notes);
   cr_assert_eq(one->gen, 1);
@@ -430,7 +432,8 @@ Test(store, the_log_is_deleted_as_generations_are_sealed) {
     tt_generation(&w, gen, 10, 60000);
     tt_barrier(&tt);
   }
-  /* A barrier waits for the sealer, and the log is trimmed behind it: on a slow disk some generations later. */
+  /* A barrier waits for the sealer, and the log is trimmed afterwards: on a slow disk some
+   * generations later. */
   struct tc_store_stats stats;
   TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.log_bytes < stats.record_bytes));
   cr_assert_geq(stats.log_bytes, 1, "what was deleted does not count");
@@ -508,7 +511,7 @@ Test(store, of_a_name_that_has_all_its_streams_the_oldest_that_was_cut_off_gives
   uint64_t conn = 3;
   tt_attach(&t, conn, 3, "tracecollect:agent/a");
   for (int ms = 0; tt_attached(&t, conn, NULL) == 0 && ms < TT_PATIENCE_MS; ms += 10) {
-    usleep(10000); /* until the first one is given up */
+    usleep(10000); /* until the first connection is abandoned */
     tt_attach(&t, ++conn, 3, "tracecollect:agent/a");
   }
   cr_assert_neq(tt_attached(&t, conn, NULL), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk so slow that a stream is asked for a second checkpoint while its first is still written: the first is the answer to
- * both, and its run is not cut for the second. */
+/* The disk is so slow that a stream is asked for a second checkpoint while the first is still
+ * being written: the first one answers both requests, and the stream's run is not cut for the
+ * second. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@
 enum { LOG_FILE_BYTES = 1 << 20, CHECKPOINT_BYTES = 2 << 20, QUIET = 7, BUSY = 8, NEXT_ASK_S = 2 };
 
 static atomic_bool disk_waits, sealer_waits;
-static atomic_uint ahead_s; /* of the clock */
+static atomic_uint ahead_s; /* how far the clock is set ahead */
 
 int __real_clock_gettime(clockid_t id, struct timespec *out);
 int __real_fdatasync(int fd);
@@ -62,7 +63,7 @@ static void remove_store(void) {
 
 TestSuite(store_asked_twice, .init = open_store, .fini = remove_store);
 
-/* In one generation that never ends. */
+/* Writes a generation that never ends. */
 static void write_busy(struct tt_writer *busy) {
   unsigned char bytes[60000];
 
@@ -86,7 +87,7 @@ Test(store_asked_twice, a_run_is_not_cut_for_it) {
   tt_batch(&w, 7, "begun", 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   ahead_s = NEXT_ASK_S;
-  for (unsigned i = 0; i < 3; i++) write_busy(&busy); /* each looks whom to ask */
+  for (unsigned i = 0; i < 3; i++) write_busy(&busy); /* each checks which streams to ask */
   disk_waits = false;
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0, "the run was cut: %s", tt.notes);

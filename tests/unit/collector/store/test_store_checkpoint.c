@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation that takes its time while others write: the log goes all the same, and nothing of the
- * generation is lost, over a restart and a kill as well. */
+/* A generation that takes long while others write: the log shrinks all the same, and nothing of
+ * the generation is lost, also over a restart and a kill. */
 #include <criterion/criterion.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ enum {
 static void configure(struct tc_config *config) {
   config->log_file_bytes = LOG_FILE_BYTES;
   config->log_group_bytes =
-      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+      LOG_FILE_BYTES / 4; /* else a file of the log grows with what arrives during a slow sync */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
   config->log_held_bytes_max = HELD_BYTES;
 }
@@ -43,8 +43,8 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Writes until the log has released the slow stream's earlier records: a checkpoint is requested once a second, so few
- * records come then. */
+/* Writes until the log has released the slow stream's earlier records: a checkpoint is requested
+ * once a second, so few records arrive until then. */
 static void others_write(struct tt_writer *other, uint64_t first_gen) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t upto = first_gen + WRITTEN_BYTES / (1 << 20), gen = first_gen;
@@ -52,13 +52,14 @@ static void others_write(struct tt_writer *other, uint64_t first_gen) {
   for (; gen < upto || !log_is_short(); gen++) {
     tt_generation(other, gen, gen < upto ? 17 : 1, gen < upto ? 60000 : 1000);
     tt_barrier(&tt);
-    if (gen >= upto) nanosleep(&pause, NULL); /* a slow disk makes segments later than logs */
+    /* a slow disk publishes segments later than it writes logs */
+    if (gen >= upto) nanosleep(&pause, NULL);
     cr_assert_lt(gen, first_gen + 4000, "the log does not get shorter: %u files; %s",
                  tt_count_files(&tt, "wal", ".wal"), tt.notes);
   }
 }
 
-/* Batches first..last of generation gen, as tt_generation() would write them. */
+/* Writes batches first..last of generation gen, as tt_generation() would. */
 static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned last) {
   unsigned char bytes[1000];
 
@@ -116,9 +117,9 @@ Test(store_checkpoint, a_restart_goes_on_in_the_file_that_was_put_down) {
   tt_generation(&w, 1, 2, 100);
   batches(&w, 2, 0, 4);
   others_write(&other, 1);
-  batches(&w, 2, 5, 5); /* these are in the log only */
+  batches(&w, 2, 5, 5); /* these batches are in the log only */
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  for (unsigned i = 0; i < 3; i++) { /* each start finds the same */
+  for (unsigned i = 0; i < 3; i++) { /* each start finds the same state */
     tt_store_stop(&tt);
     cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   }
@@ -179,7 +180,7 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   others_write(&other, 1);
   batches(&w, 1, 5, 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  tt_barrier(&tt); /* it is in the file too, behind what the checkpoint tells of */
+  tt_barrier(&tt); /* the batch is in the file, too, after the bytes that the checkpoint covers */
   crash();
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   struct tt_writer again = tt_go_on(&copy, 1, SLOW, &w);
@@ -190,7 +191,7 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   tt_store_remove(&copy);
 }
 
-/* The checkpoint held its six batches; the writer goes on with generation 2. */
+/* The checkpoint contained its six batches; the writer continues with generation 2. */
 static void expect_six_lost(struct tt_writer *w) {
   tt_end(w, 1);
   tt_generation(w, 2, 3, 1000);
@@ -223,7 +224,7 @@ Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_co
   expect_six_lost(&again);
 }
 
-/* ---- checkpoints that are whole by their checksum, and wrong */
+/* ---- checkpoints with a right checksum and wrong content ---- */
 
 static void rewrite(int wal, const struct tc_wal_scan *scan, const struct tc_wal_entry *entry,
                     const unsigned char *payload) {
@@ -286,7 +287,8 @@ static void spoil_the_day(unsigned char *payload, size_t len) {
   at[4] = '/';
 }
 
-/* Killed with a generation put down, part of it in the log no more. Answers the writer in the copy. */
+/* Kills the store with a checkpointed generation, part of which is no longer in the log. Returns
+ * the writer in the copy. */
 static struct tt_writer start_with_wrong_checkpoints(void (*change)(unsigned char *, size_t),
                                                      const char *words) {
   struct tt_writer w = tt_attach_as(&tt, 1, SLOW), other = tt_attach_as(&tt, 2, 8);
@@ -321,17 +323,18 @@ Test(store_checkpoint, one_that_does_not_parse_is_a_gap_that_is_recorded) {
   tt_barrier(&copy);
   cr_assert_eq(tt_stream_row(&copy, SLOW).generations, 1);
   cr_assert_geq(tt_count_files(&copy, "quarantine", ".part"), 1);
-  tt_expect_proven(&copy); /* the accounting have the gap, or they would not add up */
+  tt_expect_proven(&copy); /* the accounting includes the gap, or the figures would not add up */
   tt_store_remove(&copy);
 }
 
-/* Streams are known by it alone: a start without it would pass over their records in silence. */
+/* Only this record identifies the stream: a start without it would skip the stream's records
+ * silently. */
 Test(store_checkpoint, a_stream_record_that_does_not_parse_is_no_start) {
   struct tt_writer first = tt_attach_as(&tt, 2, 8);
 
   tt_header(&first);
-  cr_assert(
-      tt_wait_acked(&tt, first.stream, first.seq)); /* the log's snapshot lies before the other */
+  cr_assert(tt_wait_acked(&tt, first.stream,
+                          first.seq)); /* the log's snapshot comes before the other stream */
   struct tt_writer w = tt_attach_as(&tt, 1, SLOW);
   tt_header(&w);
   batches(&w, 1, 0, 4);
@@ -379,15 +382,16 @@ Test(store_checkpoint, a_generation_that_only_grows_is_given_up) {
   tt_barrier(&tt);
   others_write(&other, 2);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
-  /* On a slow disk the generation is abandoned in the middle: the rest is lost too, and is counted at the end. */
+  /* On a slow disk the generation is abandoned in the middle: the rest is lost, too, and is
+   * counted at the end. */
   tt_close_with(&w, 150, 150 * sizeof bytes);
   tt_barrier(&tt);
   cr_assert_eq(tt_stream_row(&tt, SLOW).lost_batches, 150);
   tt_expect_proven(&tt);
 }
 
-/* The agent gave the generation up, which is in a meta but not in the log; retention has deleted its part from
- * quarantine. */
+/* The agent abandoned the generation, which is noted in a meta but not in the log; retention has
+ * deleted the generation's part from quarantine. */
 Test(store_checkpoint, a_loss_that_was_told_is_not_told_again_of_the_part) {
   uint64_t patience = tt.config.agents_abandon_after;
 

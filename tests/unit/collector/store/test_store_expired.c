@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention: what expires, and what of it could not be taken away. */
+/* Retention: what expires, and expired segments that could not be deleted. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -13,8 +13,8 @@ static void keep_one_byte(void) {
   tt.config.retention_every = 10000000;
 }
 
-/* Segments of which retention has made the metas say that they expired, and which it could not take away: traces
- * cannot be unlinked so often. */
+/* Leaves segments that retention has marked as expired in their metas, but could not delete:
+ * `times` unlinks of a trace fail. */
 static void expire_half(uint64_t segments, unsigned times) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -29,7 +29,8 @@ static void expire_half(uint64_t segments, unsigned times) {
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
 }
 
-/* The catalog knows it last: no round looks again for what has expired in it. */
+/* The catalog is updated last: no round looks again for what has expired according to the
+ * catalog. */
 Test(store_expired, what_expires_is_gone_from_the_disk_before_the_catalog_says_so) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -72,7 +73,7 @@ Test(store_expired, what_could_not_be_taken_away_is_once_it_can) {
   tt_expect_proven(&tt);
 }
 
-/* More of them than are remembered one by one (TC__HALF_MAX). */
+/* More of them than are remembered individually (TC__HALF_MAX). */
 Test(store_expired, many_that_could_not_be_taken_away_are_once_they_can) {
   enum { SEGMENTS = 70 };
 
@@ -83,7 +84,7 @@ Test(store_expired, many_that_could_not_be_taken_away_are_once_they_can) {
   tt_expect_proven(&tt);
 }
 
-/* The start tries first, and goes on without. */
+/* The start tries first, and continues without success. */
 Test(store_expired, what_a_start_could_not_take_away_is_once_it_can) {
   expire_half(1, UINT32_MAX);
   crash();
@@ -97,13 +98,13 @@ Test(store_expired, what_a_start_could_not_take_away_is_once_it_can) {
   tt_expect_proven(&copy);
 }
 
-/* Somebody has deleted it by hand: retention would go on for ever by the size that was. */
+/* Somebody has deleted the file by hand: by the recorded size, retention would go on for ever. */
 Test(store_expired, the_size_of_the_archive_is_what_its_metas_say) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM), other = tt_attach_as(&tt, 2, OTHER);
 
   tt_header(&w);
   tt_generation(&w, 1, 30, 1000);
-  tt_barrier(&tt); /* the older one */
+  tt_barrier(&tt); /* the older segment */
   tt_header(&other);
   for (uint64_t gen = 1; gen <= 10; gen++) tt_generation(&other, gen, 3, 1000);
   tt_barrier(&tt);
@@ -119,7 +120,8 @@ Test(store_expired, the_size_of_the_archive_is_what_its_metas_say) {
   tt_expect_proven(&tt);
 }
 
-/* The catalog's rows cannot be trusted any more: the batch in which it fails is the last one before it is rebuilt. */
+/* The catalog's rows cannot be trusted any more: the batch in which the catalog fails is the
+ * last one before the rebuild. */
 Test(store_expired, a_round_of_retention_ends_where_the_catalog_fails) {
   enum { SEGMENTS = 40, BATCH = 32 }; /* TC__EXPIRE_MAX */
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
@@ -148,7 +150,7 @@ Test(store_expired, a_round_of_retention_ends_where_the_catalog_fails) {
 Test(store_expired, what_had_half_expired_is_taken_away_by_the_next_start) {
   expire_half(1, UINT32_MAX);
   crash();
-  start_copy(); /* which keeps all it has */
+  start_copy(); /* with a configuration that keeps everything */
   cr_assert_eq(tt_count_files(&copy, "archive", ".meta"), 1, "%s", copy.notes);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 0, "%s", copy.notes);
   tt_expect_proven(&copy);

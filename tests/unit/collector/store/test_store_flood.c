@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of very many tiny generations beside others: what it costs does not grow with its square, and it does not keep
- * a stop. */
+/* A stream of very many tiny generations beside other streams: the cost does not grow with the
+ * square of their number, and does not delay a stop. */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { CROWD = 3000, CROWD_FULL = 12000, WAITING = 1500, NAP_US = 1000 };
 
 static const uint64_t S = 1000000000;
 
-/* A segment that becomes a file of the archive waits until it may, and then for a slow disk. */
+/* Publication of a segment waits while `held`, and then for nap_us, as on a slow disk. */
 static atomic_bool held;
 static atomic_uint nap_us;
 
@@ -56,8 +56,8 @@ static uint64_t cpu_ns(void) {
   return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
 }
 
-/* Verdicts without an analysis come first, those that wait come last: the search for each once passed all waiting
- * ones. */
+/* Verdicts without an analysis arrive first, deferred ones last: the search for each verdict
+ * once passed all waiting ones. */
 Test(store_flood, verdicts_come_in_any_order) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
   unsigned crowd = tt_full() ? CROWD_FULL : CROWD;
@@ -79,12 +79,13 @@ Test(store_flood, verdicts_come_in_any_order) {
   tt_expect_proven(&tt);
 }
 
-/* The archive is at the first of many when it is told to stop. A start has done with what was left before it is over. */
+/* The archive is told to stop at the first of many segments. The next start finishes the rest
+ * before it returns. */
 static uint64_t stop_in_the_middle(struct tt_writer *w, uint64_t first) {
   held = true;
   write_crowd(w, first, WAITING);
   cr_assert(tt_wait_acked(&tt, w->stream, w->seq));
-  nap_us = NAP_US; /* more than the deadline and a second for all of them */
+  nap_us = NAP_US; /* all of them take longer than the deadline and a second */
   uint64_t began = tc_mono_ns();
   held = false;
   tt_store_stop_by(&tt, began + S / 5);

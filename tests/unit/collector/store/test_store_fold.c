@@ -59,7 +59,8 @@ static void write_stream(uint64_t conn, unsigned id) {
   tt_barrier(&tt);
 }
 
-/* Everything expires, and streams that have ended are forgotten at once. */
+/* Starts with a configuration in which everything expires, and ended streams are forgotten at
+ * once. */
 static void start_greedy(void) {
   tt_store_stop(&tt);
   tt.config.retention_bytes = 1;
@@ -68,8 +69,8 @@ static void start_greedy(void) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* Streams that are forgotten, and whose segments have expired, are folded by the next pass, two hours later. The first start
- * still waits for their verdicts, which nobody gives here. */
+/* Forgotten streams whose segments have expired are folded by the next pass, two hours later.
+ * The first start still waits for their verdicts, which nobody sends here. */
 static void start_and_fold(void) {
   start_greedy();
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
@@ -78,7 +79,8 @@ static void start_and_fold(void) {
   atomic_fetch_add(&ahead_s, 2 * 3600);
 }
 
-/* A pass that was under way when the clock went on saw the streams, and set the next one two hours behind: again, then. */
+/* A pass that was running when the clock was set ahead has seen the streams, and scheduled the
+ * next pass two hours later: then the clock is set ahead again. */
 #define FOLD_UNTIL(condition)                                                                      \
   do {                                                                                             \
     for (int left_ = TT_PATIENCE_MS; !(condition) && left_ > 0; left_--) {                         \
@@ -108,7 +110,7 @@ Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
   cr_assert_eq(tt_count_files(&tt, "archive", "ledger"), 1);
 }
 
-/* ---- what is lost of a ledger */
+/* ---- damage to a ledger ---- */
 
 static void note_problem(void *self, const char *text) {
   char *problems = self;
@@ -139,7 +141,7 @@ static void fold_two_streams(void) {
   tt_store_stop(&tt);
 }
 
-/* A file that ends early gives no sign that there was more. */
+/* A file that ends early does not show that there was more. */
 Test(store_fold, a_record_that_is_lost_is_found_wherever_it_stood) {
   static const char *const losses[] = {
     "truncate -s -1 archive/*/ledger",
@@ -169,7 +171,7 @@ static void make_the_catalog_again(void) {
   tt_store_stop(&tt);
 }
 
-/* A rotten record stays rotten. It must not keep the mark, which stops all folding beside it. */
+/* A rotten record stays rotten. It must not keep the mark, which would stop all folding. */
 Test(store_fold, a_rotten_record_does_not_end_the_folding) {
   fold_two_streams();
   tt_shell(&tt, "printf x | dd of=$(echo archive/*/ledger) bs=1 seek=40 conv=notrunc status=none");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that would hold the log, open/ and in the end the disk of all the others: a generation without
- * an end, losses and nothing else, a header and nothing else. */
+/* Streams that would hold the log, open/ and in the end the disk for all others: a generation
+ * without an end, nothing but losses, nothing but a header. */
 #include <criterion/criterion.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ static unsigned char batch[BATCH_BYTES];
 static void configure(struct tc_config *config) {
   config->log_file_bytes = LOG_FILE_BYTES;
   config->log_group_bytes =
-      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+      LOG_FILE_BYTES / 4; /* else a file of the log grows with what arrives during a slow sync */
   config->log_held_bytes_max = HELD_BYTES;
 }
 
@@ -33,7 +33,7 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= HELD_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Whole generations of a megabyte, with a barrier after each. */
+/* Writes whole generations of a megabyte, with a barrier after each. */
 static uint64_t write_bytes(struct tt_writer *w, uint64_t gen, uint64_t bytes) {
   for (uint64_t upto = gen + bytes / GENERATION_BYTES; gen < upto; gen++) {
     tt_generation(w, gen, GENERATION_BYTES / BATCH_BYTES, BATCH_BYTES);
@@ -42,7 +42,8 @@ static uint64_t write_bytes(struct tt_writer *w, uint64_t gen, uint64_t bytes) {
   return gen;
 }
 
-/* Others go on writing: five times what may be held, then until the log is short again. */
+/* Others continue to write: five times as much as may be held, then until the log is short
+ * again. */
 static void others_write(struct tt_writer *other, uint64_t gen) {
   gen = write_bytes(other, gen, 5 * HELD_BYTES);
   for (int ms = 0; ms < TT_PATIENCE_MS && !log_is_short(); ms += 10, gen++) {
@@ -119,7 +120,7 @@ Test(store_held, losses_without_a_segment_do_not_hold_the_log) {
   tt_loss(&w, 4, 4, 5, 500);
   others_write(&other, 1000);
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 35);
-  /* A segment that takes the note's name takes its losses over. */
+  /* A segment that takes the note's file name takes over the note's losses. */
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 35);
@@ -140,7 +141,7 @@ Test(store_held, a_header_and_nothing_else_does_not_hold_the_log) {
   tt_expect_proven(&tt);
 }
 
-/* A younger generation is open when an older loss is what holds the log. */
+/* A younger generation is open while an older loss holds the log. */
 Test(store_held, only_what_holds_is_given_up) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7), other = tt_attach_as(&tt, 2, 8);
 

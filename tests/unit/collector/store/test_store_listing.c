@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders that the disk does not list to their end, and names that it does not look for: what was not seen may be there
- * all the same. */
+/* Folders that the disk does not list completely, and names that it fails to look up: what was
+ * not seen may exist all the same. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@ static void remove_store(void) {
 
 TestSuite(store_listing, .init = open_store, .fini = remove_store);
 
-/* Expects a start to fail if the listing fails at the first entry or after one: the folder must not
- * pass for empty. */
+/* Expects a start to fail if the listing fails at the first entry or after one: the folder must
+ * not be taken for empty. */
 static void expect_no_start(const char *folder) {
   char pattern[32], reason[96];
 
@@ -42,7 +42,8 @@ static void expect_no_start(const char *folder) {
   }
 }
 
-/* The log's acked records, parts that are in the way of new ones, segments for the catalog that is made. */
+/* At stake are the log's acked records, parts that are in the way of new ones, and segments for
+ * the new catalog. */
 Test(store_listing, a_start_that_does_not_see_all_there_is_is_refused_and_loses_nothing) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -65,7 +66,8 @@ Test(store_listing, a_start_that_does_not_see_all_there_is_is_refused_and_loses_
   tt_expect_proven(&tt);
 }
 
-/* By what was seen the oldest would not be known: nothing goes until all is. */
+/* From the entries that were seen the oldest would not be known: nothing is deleted until all
+ * are seen. */
 static void expect_listed_again(const char *call, const char *reason) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -120,7 +122,7 @@ Test(store_listing, a_part_that_cannot_be_looked_at_costs_no_other_its_turn) {
   TT_WAIT_UNTIL(tt_call("unlink quarantine/07*.part", 0) >= 0);
 }
 
-/* The catalog is that of one generation before, and says so. */
+/* The catalog has the state of one generation before, and a mark says so. */
 Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -144,7 +146,7 @@ Test(store_listing, a_catalog_whose_mark_cannot_be_looked_for_is_made_anew) {
   tt_expect_proven(&tt);
 }
 
-/* A number that comes again: what the archive has of it stays as it is. */
+/* A generation number is repeated: the archived segment of that number stays unchanged. */
 Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -168,7 +170,8 @@ Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
   tt_expect_proven(&tt);
 }
 
-/* A single bad folder does not stop archiving: the start leaves it out, and the next start looks again. */
+/* A single bad folder does not stop archiving: the start skips the folder, and the next start
+ * looks again. */
 Test(store_listing, a_folder_that_cannot_be_listed_is_left_out_of_the_catalog) {
   static const char *const calls[] = { "open archive/*-*/*0808", "list archive/*-*/*0808",
                                        "list archive/*-??" };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durability and replies of the store when an allocation fails at the worst place: the faults that simulated lives
- * found (docs/RELIABILITY.md, row 4), each as a scene of a real store. A scene picks the allocation by its size. */
+/* Durability and replies of the store when an allocation fails at the worst place: faults that
+ * simulated lives found (docs/RELIABILITY.md, row 4), each reproduced in a real store. A scene
+ * selects the allocation by its size. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ tb_rc __wrap_tb_grow(void *array, size_t *room, size_t wanted, size_t item_bytes
 
 enum {
   SEALER_POINTERS = 1
-}; /* stands for a size: the sealer's arrays of pointers, on its own thread */
+}; /* instead of a size: the sealer's arrays of pointers, on the sealer's thread */
 
 static bool is_sealer(void) {
   char name[16];
@@ -66,7 +67,7 @@ tb_rc __wrap_tb_grow(void *array, size_t *room, size_t wanted, size_t item_bytes
   return __real_tb_grow(array, room, wanted, item_bytes);
 }
 
-/* The next so many allocations of this size find nothing. */
+/* The next `times` allocations of this size fail. */
 static void be_short_of(size_t bytes, int times) {
   fail_bytes = bytes;
   fail_times = times;
@@ -109,7 +110,7 @@ static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned 
   }
 }
 
-/* ---- who waits for a word */
+/* ---- replies that somebody waits for ---- */
 
 Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
   struct tt_writer w = begin();
@@ -127,7 +128,7 @@ Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
   tt_expect_proven(&tt);
 }
 
-/* The superseded connection may be the younger one, whose HELLO was faster. */
+/* The superseded connection may be the younger one, if its HELLO was faster. */
 Test(store_memory, who_is_superseded_is_told_once_there_is_memory) {
   struct tt_writer w = begin();
 
@@ -182,8 +183,8 @@ Test(store_memory, a_stream_that_cannot_be_connected_does_not_count_as_live) {
 
 /* ---- what is durable */
 
-/* The place of a record in the log is remembered without an allocation, or its file would be
- * deleted. */
+/* The record's place in the log is remembered without an allocation; otherwise the record's file
+ * would be deleted. */
 Test(store_memory, a_record_that_is_acked_stays_in_the_log) {
   struct tt_writer w = begin(), other = tt_attach_as(&tt, 2, OTHER);
   char command[200];
@@ -225,7 +226,7 @@ Test(store_memory, a_loss_is_settled_when_its_meta_has_it_and_not_before) {
 
   tt_loss(&w, 2, 2, 9, 9000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  be_short_of(2 * sizeof(void *), 1); /* the meta's losses, one more than it has */
+  be_short_of(2 * sizeof(void *), 1); /* the array of the meta's losses, which grows by one */
   tt_close_with(&w, 12, 12000);
   tt_barrier(&tt);
   EXPECT_SHORTAGE_OVER();
@@ -233,7 +234,7 @@ Test(store_memory, a_loss_is_settled_when_its_meta_has_it_and_not_before) {
   tt_expect_proven(&tt);
 }
 
-/* The file is there when the batch is tried again, and has no generation yet. */
+/* When the batch is tried again the file exists, but has no generation yet. */
 Test(store_memory, a_batch_that_begins_a_file_is_tried_again) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -246,7 +247,8 @@ Test(store_memory, a_batch_that_begins_a_file_is_tried_again) {
   tt_expect_proven(&tt);
 }
 
-/* The segment's row is in the catalog, its publication is not complete: the retry reports what was there before. */
+/* The segment's row is in the catalog, but its publication is not complete: the retry reports
+ * what was there before. */
 Test(store_memory, what_is_being_published_does_not_expire) {
   enum { TRIES = 1 << 20 };
 
@@ -258,9 +260,9 @@ Test(store_memory, what_is_being_published_does_not_expire) {
   tt_header(&w);
   batches(&w, 1, 0, 2);
   tt_barrier(&tt);
-  be_short_of(SEALER_POINTERS, TRIES); /* what is to be settled */
+  be_short_of(SEALER_POINTERS, TRIES); /* the array of records to be settled */
   tt_end(&w, 1);
-  /* A try each tenth of a second, with a round of retention behind it. */
+  /* A try each tenth of a second, each followed by a round of retention. */
   for (int ms = 0; fail_times > TRIES - 5 && ms < TT_PATIENCE_MS; ms++) usleep(1000);
   cr_assert_leq(fail_times, TRIES - 5, "it is tried again");
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1, "%s", tt.notes);

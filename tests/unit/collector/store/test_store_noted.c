@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses that are noted in a meta that lies there already, a segment's or one of their own, while the disk fails and
- * the stream goes on. */
+/* Losses that are noted in an existing meta, a segment's or one of their own, while the disk
+ * fails and the stream continues. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -28,8 +28,9 @@ static void remove_store(void) {
 
 TestSuite(store_noted, .init = open_store, .fini = remove_store);
 
-/* A generation of two batches is given up, and noted where the first one is, but it is not known whether the disk has
- * the note. Until it does the third one comes and waits behind it. */
+/* A generation of two batches is abandoned, and the loss noted in the meta of the first one, but
+ * it is not known whether the note is on the disk. Until that is known, the third generation
+ * arrives and waits. */
 static struct tt_writer note_and_go_on(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -62,8 +63,8 @@ static void expect_two_lost(void) {
   cr_assert_eq(row.lost_bytes, 2000);
 }
 
-/* The losses are not in the third segment's meta as well, and a start whose log has neither finds them with the first
- * one. */
+/* The losses are not repeated in the third segment's meta, and a start whose log has neither of
+ * them finds the losses with the first segment. */
 Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   struct tt_writer w = note_and_go_on();
 
@@ -82,7 +83,8 @@ Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   tt_expect_proven(&tt);
 }
 
-/* The run died before the disk had the note for sure: what the next one takes for told, it has synced. */
+/* The run died before the note was certainly on the disk: the next run syncs what it counts as
+ * reported. */
 Test(store_noted, what_a_killed_run_noted_counts_once_it_is_on_the_disk) {
   struct tt_writer w = note_and_go_on();
 
@@ -109,7 +111,7 @@ static void expect_lost(uint64_t batches) {
   cr_assert_eq(row.lost_bytes, 1000 * batches);
 }
 
-/* Generation gen, of two batches. */
+/* Writes generation gen, of two batches. */
 static void lose(struct tt_writer *w, uint64_t gen) {
   tt_loss(w, gen, gen, 2, 2000);
   cr_assert(tt_wait_acked(&tt, w->stream, w->seq));
@@ -129,7 +131,7 @@ static struct tt_writer leave_note(void) {
   return tt_attach_as(&tt, 2, STREAM);
 }
 
-/* A catalog is made, and the disk is like this meanwhile. */
+/* Starts without a catalog; while a new one is made, calls that match the pattern fail. */
 static void start_without_catalog(const char *pattern, unsigned times) {
   tt_shell(&tt, "rm catalog.sqlite*");
   tt_calls_watch(&tt);
@@ -144,13 +146,13 @@ static void close_and_prove(uint64_t batches) {
   tt_barrier(&tt);
   tt_store_stop(&tt);
   tt_calls_watch(NULL);
-  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes); /* makes a catalog of all of it */
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes); /* makes a catalog of everything */
   expect_lost(batches);
   tt_expect_proven(&tt);
 }
 
-/* A note that the rebuilt catalog lacks, because the disk did not give it then, is looked for: its losses, which the
- * log does not know, are not reported again. */
+/* A note that the rebuilt catalog lacks, because the disk did not return it then, is looked up:
+ * its losses, which are not in the log, are not reported again. */
 Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
   struct tt_writer w = leave_note();
 
@@ -164,7 +166,7 @@ Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
   close_and_prove(4);
 }
 
-/* A note that cannot be read may exist, and is not overwritten. */
+/* A note that cannot be read may exist, so it is not overwritten. */
 Test(store_noted, a_note_that_could_not_be_found_keeps_what_it_says) {
   leave_note();
   tt_store_stop(&tt);
@@ -199,8 +201,8 @@ Test(store_noted, a_note_is_looked_for_where_its_stream_lies_and_nowhere_else) {
   close_and_prove(4);
 }
 
-/* A power cut kept the name of a segment's trace, and not that of its meta, in the place of a note: it is made
- * again from the log, and reports the note's losses. */
+/* A power cut kept the name of a segment's trace, but not of its meta, whose place a note has:
+ * the segment is made again from the log, and reports the note's losses. */
 Test(store_noted, a_trace_beside_a_note_is_no_segment) {
   struct tt_writer w = leave_note();
 
@@ -227,7 +229,7 @@ Test(store_noted, a_trace_beside_a_note_is_no_segment) {
   tt_expect_proven(&tt);
 }
 
-/* Which somebody brings back from a copy later. */
+/* Somebody later restores the meta from a copy. */
 Test(store_noted, losses_that_a_damaged_meta_cannot_tell_have_one_of_their_own) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which data must reach the disk, and the handling of a sync or a read that fails: the faults that
- * simulated lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A test cannot cut the
- * power, but can check that one call precedes another. Here: the log, publication and the next start. Checkpoints are
- * in test_store_put_down.c, retention in test_store_expired.c. */
+/* The order in which data must reach the disk, and the handling of a sync or a read that fails:
+ * faults that simulated lives found (docs/RELIABILITY.md, rows 3 and 4), each reproduced in a
+ * real store. A test cannot cut the power, but can check that one call precedes another. Here:
+ * the log, publication and the next start. Checkpoints are in test_store_put_down.c, retention
+ * in test_store_expired.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -11,7 +12,7 @@
 
 TestSuite(store_order, .init = open_store, .fini = remove_store);
 
-/* Two generations that are published in the copy, whose log does not know. */
+/* In the copy two generations are published, but its log does not record this. */
 static struct tt_writer publish_unsaid(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -32,7 +33,8 @@ static struct tt_writer publish_unsaid(void) {
 
 /* ---- the log */
 
-/* All is archived, so nothing holds the log; but who the streams are stands in its newest snapshot alone. */
+/* Everything is archived, so nothing holds the log; but only the log's newest snapshot
+ * identifies the streams. */
 Test(store_order, an_empty_last_file_does_not_cost_the_one_that_knows_the_streams) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -106,7 +108,8 @@ Test(store_order, a_folder_whose_sync_failed_is_synced_again_before_it_counts) {
 
   tt_header(&w);
   tt_calls_watch(&tt);
-  tt_calls_fail("sync archive/*-[0-9][0-9]", EIO, 1); /* the day's, which has the stream's name */
+  /* the day's folder, which contains the name of the stream's */
+  tt_calls_fail("sync archive/*-[0-9][0-9]", EIO, 1);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   cr_assert_eq(tt_calls_failed(), 1);
@@ -132,7 +135,8 @@ Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_sa
   tt_expect_proven(&tt);
 }
 
-/* The lost part of the generation is reported before what follows is settled, since the log deletes it then. */
+/* The lost part of the generation is reported before the following records are settled, because
+ * settling deletes that part from the log. */
 Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -140,7 +144,7 @@ Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta)
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   tt_calls_watch(&tt);
-  tt_calls_fail("open archive/*0707", ENOSPC, UINT32_MAX); /* they wait for each other */
+  tt_calls_fail("open archive/*0707", ENOSPC, UINT32_MAX); /* so that the generations wait */
   tt_generation(&w, 1, 3, 1000);
   tt_generation(&w, 2, 3, 1000);
   cr_assert_not_null(tt_wait(&tt, TC_REPLY_STORED, 1), "the second is whole");
@@ -155,8 +159,8 @@ Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta)
   tt_expect_proven(&tt);
 }
 
-/* The log releases records that metas contain, so a catalog that lags behind them must be known to, also after a power
- * cut. */
+/* The log releases records that metas contain, so a catalog that lags behind these metas must be
+ * recognized, also after a power cut. */
 Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -195,8 +199,8 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   tt_expect_proven(&copy);
 }
 
-/* A file that the disk has lost does not prevent the start: the log has all of its data. The file found in its place
- * has no known owner, and is kept. */
+/* A file that the disk has lost does not prevent the start: the log has all of its data. The
+ * file found in its place has an unknown owner, and is kept. */
 Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 
@@ -218,7 +222,8 @@ Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   tt_expect_proven(&copy);
 }
 
-/* A power cut may leave the names of the second of two only: the first is made anew, and then the second, once. */
+/* A power cut may keep the names of only the second of two segments: the first is made again,
+ * and then the second, once. */
 Test(store_order, a_segment_without_the_one_before_it_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 
@@ -248,7 +253,7 @@ Test(store_order, a_catalog_is_made_of_metas_whose_names_are_on_the_disk) {
   tt_expect_proven(&tt);
 }
 
-/* The meta may be sound: the start leaves it out, and the next one looks again. */
+/* The meta may be sound: the start skips it, and the next start looks again. */
 Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_next_start) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -268,7 +273,8 @@ Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_ne
   tt_expect_proven(&tt);
 }
 
-/* Killed between a verdict's meta and its row: the row follows once the meta's name is on the disk. */
+/* Killed between a verdict's meta and its row: the row is written once the meta's name is on the
+ * disk. */
 Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation lies open, and a checkpoint in the log tells of it: what its part, the log and quarantine may be found like by the
- * next start. */
+/* A generation is open, and a checkpoint of it is in the log: states of its part, the log and
+ * quarantine that the next start may find. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned 
   }
 }
 
-/* Others write until the store has put a checkpoint down: it syncs the part to do so. */
+/* Other streams write until the store has made a checkpoint, for which it syncs the part. */
 static void others_write(struct tt_store *t, struct tt_writer *other, uint64_t first_gen) {
   tt_calls_watch(t);
   for (uint64_t gen = first_gen; tt_call("sync open/07*.part", 0) < 0; gen++) {
@@ -26,13 +26,13 @@ static void others_write(struct tt_store *t, struct tt_writer *other, uint64_t f
     tt_barrier(t);
     cr_assert_lt(gen, first_gen + 1000, "no checkpoint: %s", t->notes);
   }
-  tt_generation(other, first_gen + 1000, 5, 60000); /* the log has it */
+  tt_generation(other, first_gen + 1000, 5, 60000); /* the log now contains the checkpoint */
   tt_barrier(t);
   tt_generation(other, first_gen + 1001, 5, 60000);
   tt_barrier(t);
 }
 
-/* A generation lies open, and a checkpoint tells of it. */
+/* Leaves a generation open, with a checkpoint of it. */
 static struct tt_writer put_down(void) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM), other = tt_attach_as(&tt, 2, OTHER);
 
@@ -44,22 +44,22 @@ static struct tt_writer put_down(void) {
   return w;
 }
 
-/* A file of the log that a power cut takes says where the one before it ends: what was given up would count again, and
- * what this start has removed or cut is missing then (sim_seeds, 2455). */
+/* A file of the log that a power cut removes defines where the file before it ends. Without it
+ * an abandoned generation would count again, and what this start has removed or cut would be
+ * missing (sim_seeds, 2455). */
 Test(store_put_down, a_start_changes_nothing_before_the_log_it_read_is_on_the_disk) {
   struct tt_writer w = put_down();
 
-  batches(&w, 1, 5,
-          5); /* lies in the file behind what the checkpoint tells of: it is cut off again */
+  batches(&w, 1, 5, 5); /* in the file after the bytes that the checkpoint covers: cut off again */
   struct tt_writer other = tt_attach_as(&tt, 3, OTHER);
   tt_batch(&other, 9000, "x", 1);
   tt_barrier(&tt);
   crash();
   start_copy();
-  expect_order("write wal/*.wal", "sync wal/*.wal"); /* a failed sync would not try again */
+  expect_order("write wal/*.wal", "sync wal/*.wal"); /* a failed sync would not be tried again */
   expect_order("sync wal/*.wal", "sync wal");
   expect_order("sync wal", "truncate open/*");
-  expect_order("sync wal", "unlink open/*"); /* the other stream's */
+  expect_order("sync wal", "unlink open/*"); /* a file of the other stream */
   cr_assert_lt(tt_call("create archive/*", 0), 0);
   struct tt_writer again = tt_go_on(&copy, 1, STREAM, &w);
   tt_end(&again, 1);
@@ -86,7 +86,8 @@ Test(store_put_down, a_part_that_can_be_read_at_last_loses_nothing) {
   tt_expect_proven(&copy);
 }
 
-/* Whoever lost nine batches of generation 1 goes on with the copy, and ends: they are lost once. */
+/* A writer that lost nine batches of generation 1 continues with the copy, and ends: these
+ * batches are lost once. */
 static void expect_nine_lost(const struct tt_writer *w) {
   struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
 
@@ -101,7 +102,7 @@ static void expect_nine_lost(const struct tt_writer *w) {
   tt_expect_proven(&copy);
 }
 
-/* The disk has lost it: so has the log, which relied on it. */
+/* The disk has lost the part, and so has the log, which relied on the part. */
 Test(store_put_down, a_part_that_cannot_be_read_costs_its_generation_and_not_the_start) {
   struct tt_writer w = put_down();
 
@@ -127,7 +128,8 @@ Test(store_put_down, a_part_that_cannot_be_read_costs_its_generation_and_not_the
   cr_assert_eq(tt_stream_row(&copy, OTHER).lost_generations, 0);
 }
 
-/* Put aside because the agent gave it up, which the log has behind the checkpoint and will say again. */
+/* In quarantine because the agent abandoned the generation; the log has the agent's record after
+ * the checkpoint, and will report it again. */
 Test(store_put_down, what_was_given_up_just_before_a_crash_is_lost_once) {
   struct tt_writer w = put_down();
 
@@ -142,7 +144,7 @@ Test(store_put_down, what_was_given_up_just_before_a_crash_is_lost_once) {
   expect_nine_lost(&w);
 }
 
-/* The header lies in the log before the checkpoint that was taken up: the stream stays where it is. */
+/* The header is in the log before the resumed checkpoint: the stream's position does not change. */
 Test(store_put_down, a_header_that_is_met_again_takes_the_stream_nowhere) {
   struct tt_writer w = put_down();
 
@@ -163,7 +165,8 @@ Test(store_put_down, a_header_that_is_met_again_takes_the_stream_nowhere) {
   tt_expect_proven(&copy);
 }
 
-/* Told as lost in a meta, and killed before the log said so: its agent, who is there again, cannot make it whole. */
+/* Reported as lost in a meta, and killed before the log had this: the agent, which has come
+ * back, cannot complete the generation. */
 Test(store_put_down, what_was_given_up_unsaid_stays_lost) {
   tt_store_stop(&tt);
   tt.config.agents_abandon_after = 1000000;
@@ -196,8 +199,8 @@ Test(store_put_down, what_was_given_up_unsaid_stays_lost) {
   tt_expect_proven(&copy);
 }
 
-/* An earlier run gave up this part of the generation: its bytes equal those of the checkpoint, but its place is taken
- * (sim_seeds, 95111). */
+/* An earlier run abandoned this part of the generation: its bytes equal those of the checkpoint,
+ * but its place is taken (sim_seeds, 95111). */
 Test(store_put_down, a_part_in_quarantine_is_not_taken_up_where_the_generation_is_published) {
   struct tt_writer w = put_down();
 
@@ -222,12 +225,13 @@ Test(store_put_down, a_part_in_quarantine_is_not_taken_up_where_the_generation_i
   tt_expect_proven(&tt);
 }
 
-/* Its records were once skipped as damaged, and acked records with them (sim_seeds, seed 105377). */
+/* Such a log was once treated as damaged: its records were skipped, among them acked ones
+ * (sim_seeds, seed 105377). */
 Test(store_put_down, a_log_that_cannot_be_read_for_now_is_not_taken_for_damaged) {
   struct tt_writer w = put_down();
 
   crash();
-  tt_calls_fail("read wal/*.wal", ENOMEM, 2); /* the window, and its first block */
+  tt_calls_fail("read wal/*.wal", ENOMEM, 2); /* the read of the window, and of its first block */
   cr_assert_eq(tt_store_start(&copy), TB_NOMEM, "%s", copy.notes);
   cr_assert_eq(tt_calls_failed(), 2);
   tt_calls_watch(&copy);
@@ -238,7 +242,8 @@ Test(store_put_down, a_log_that_cannot_be_read_for_now_is_not_taken_for_damaged)
   tt_expect_proven(&copy);
 }
 
-/* Retention may take it from quarantine while the log still has the checkpoint, and behind it that it was given up. */
+/* Retention may delete the part from quarantine while the log still has the checkpoint, followed
+ * by the record that abandons the generation. */
 Test(store_put_down, a_part_that_was_given_up_and_is_gone_is_lost_once) {
   struct tt_writer w = put_down();
 
@@ -251,8 +256,8 @@ Test(store_put_down, a_part_that_was_given_up_and_is_gone_is_lost_once) {
   expect_nine_lost(&w);
 }
 
-/* A meta that has its name, and no trace yet when the store is killed, is no segment: what lies open would find its
- * place taken (sim_seeds, 61034). */
+/* A meta with its name but without a trace when the store is killed is not a segment: an open
+ * generation would find its place taken (sim_seeds, 61034). */
 Test(store_put_down, what_is_half_published_does_not_expire) {
   struct tt_writer w = put_down();
 
@@ -261,9 +266,10 @@ Test(store_put_down, what_is_half_published_does_not_expire) {
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
   crash();
-  /* Without the others, whose accounting are of no interest, it is what a round takes first. */
+  /* Without the other segments, whose accounting does not matter here, a round would delete this
+   * one first. */
   tt_shell(&copy, "rm -r catalog.sqlite* archive/*/0808*");
-  copy.config.segment_generations_max = 3; /* it stays open for more */
+  copy.config.segment_generations_max = 3; /* the run stays open for more generations */
   copy.config.retention_bytes = 1;
   copy.config.retention_every = 10000000;
   start_copy();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention on a disk that refuses: a file that cannot be removed keeps neither the younger segments nor the
- * catalog's mark, each as a scene of a real store. */
+/* Retention on a disk that refuses: a file that cannot be removed does not keep the younger
+ * segments or the catalog's mark. Each test is a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void write_segments(uint64_t conn, unsigned stream, unsigned n) {
   tt_barrier(&tt);
 }
 
-/* The next start keeps one byte, and once retention begins the disk is like this. */
+/* The next start is to keep one byte; once retention begins, calls that match the pattern fail. */
 static void start_retention(uint64_t every_ns, const char *pattern, unsigned times) {
   tt_store_stop(&tt);
   tt.config.retention_bytes = 1;
@@ -57,7 +57,7 @@ static unsigned count_notes(const char *of) {
   return n;
 }
 
-/* More than a round asks for at once lie in a folder that the disk does not give. */
+/* A folder that cannot be opened holds more segments than a round asks for at once. */
 Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_segments) {
   write_segments(1, OLDER, 70);
   write_segments(2, YOUNGER, 2);
@@ -65,7 +65,8 @@ Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_s
   TT_WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0); /* the round is over */
   tt_store_stop(&tt);
   cr_assert_eq(count_notes("retention: 2 segments deleted"), 1, "%s", tt.notes);
-  /* Each is tried once; a pass that looks for metas to fold may have come to the folder, too. */
+  /* Each segment is tried once; a pass that looks for metas to fold may have opened the folder,
+   * too. */
   cr_assert(tt_calls_failed() == 70 || tt_calls_failed() == 71, "%u", tt_calls_failed());
   cr_assert_eq(count_notes("retention: archive/"), 4, "%s", tt.notes);
   cr_assert_eq(count_notes("retention: 66 more could not be deleted"), 1, "%s", tt.notes);
@@ -74,7 +75,7 @@ Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_s
   tt_expect_proven(&tt);
 }
 
-/* ---- the mark that the catalog does not say what the metas do */
+/* ---- the mark for a catalog that differs from the metas ---- */
 
 Test(store_retention, the_mark_goes_once_nothing_is_half_gone) {
   write_segments(1, OLDER, 1);
@@ -88,14 +89,15 @@ Test(store_retention, the_mark_goes_once_nothing_is_half_gone) {
   tt_expect_proven(&tt);
 }
 
-/* Other segments that go do not make it whole: the next start finishes it, though it keeps all it has. */
+/* Deleting other segments does not complete this one: the next start does, although it is
+ * configured to keep everything. */
 Test(store_retention, the_mark_stays_while_one_is_half_gone) {
   write_segments(1, OLDER, 1);
   write_segments(2, YOUNGER, 1);
   start_retention(EACH_TURN_NS, "unlink archive/*/0707*.trace", UINT32_MAX);
   TT_WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
   tt_store_stop(
-      &tt); /* with one more round, which the minute's allowance keeps from trying again */
+      &tt); /* after one more round, which cannot try again because of the minute's allowance */
   cr_assert_lt(tt_call("unlink catalog.stale", 0), 0);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
   tt_calls_fail("", 0, 0);
@@ -107,10 +109,10 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
 
 /* ---- what triggers keep */
 
-/* By age and service no more than one goes in a minute where there are few. */
+/* By age and service at most one segment a minute is deleted if there are few. */
 enum { TWO = 2, SEGMENTS = 6, KEPT_GEN = 1 };
 
-/* The n-th segment of the stream in the catalog; its generation is n. */
+/* Returns the n-th segment of the stream in the catalog; its generation is n. */
 static struct tc_segment_row row_of(uint64_t gen) {
   struct tc_segment_row row = { 0 };
   struct tc_select select = { .first_gen = gen, .last_gen = gen };
@@ -142,13 +144,13 @@ static void keep_the_oldest_of(unsigned segments) {
   tt.config.retention_every = EACH_TURN_NS;
 }
 
-/* By age the younger one goes, and it goes at an age of its own. */
+/* The younger segment is deleted by age; the kept one has an age limit of its own. */
 Test(store_retention, what_a_trigger_keeps_has_an_age_of_its_own) {
   keep_the_oldest_of(TWO);
   tt.config.retention_age = 1;
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 1);
-  for (unsigned i = 0; i < 20; i++) tt_barrier(&tt); /* rounds that find it */
+  for (unsigned i = 0; i < 20; i++) tt_barrier(&tt); /* rounds that could delete the kept one */
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
   cr_assert_not(row_of(KEPT_GEN).expired);
   tt_store_stop(&tt);
@@ -159,7 +161,8 @@ Test(store_retention, what_a_trigger_keeps_has_an_age_of_its_own) {
   tt_expect_proven(&tt);
 }
 
-/* With room for two, the youngest is the other one; with room for none, the kept segment is deleted, too. */
+/* If there is room for two, the second one is the youngest; if there is room for none, the kept
+ * segment is deleted, too. */
 Test(store_retention, what_a_trigger_keeps_goes_last_where_there_is_no_room) {
   keep_the_oldest_of(SEGMENTS);
   tt.config.retention_bytes = 2 * row_of(KEPT_GEN).bytes;
@@ -232,7 +235,7 @@ Test(store_retention, the_size_holds_while_records_come) {
   tt_expect_proven(&tt);
 }
 
-/* Two whole turns of the thread that passes on to the sealer what is submitted. */
+/* Waits for two whole turns of the thread that passes on submitted records to the sealer. */
 static void await_passed_on(struct tt_writer *w, uint64_t gen) {
   for (unsigned i = 0; i < 2; i++) {
     uint64_t turns = stats_now().commit_turns;
@@ -242,7 +245,8 @@ static void await_passed_on(struct tt_writer *w, uint64_t gen) {
   }
 }
 
-/* Each of them let a slice of the round go first. They have all come when the round begins, and are done before its end. */
+/* Once each of them waited for a slice of the round. All have arrived when the round begins, and
+ * are done before the round ends. */
 Test(store_retention, many_small_works_do_not_wait_for_a_round_each) {
   enum { SEGMENTS = 400, VERDICTS = 200 };
   struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
@@ -275,7 +279,7 @@ Test(store_retention, many_small_works_do_not_wait_for_a_round_each) {
   tt_expect_proven(&tt);
 }
 
-/* ---- more than one service has too much */
+/* ---- more than one service with too much ---- */
 
 enum { EACH = 30 };
 
@@ -296,7 +300,7 @@ static void write_segments_of(const char *service, uint64_t conn, unsigned strea
   tt_barrier(&tt);
 }
 
-/* Each is half a segment too large: one of each goes. */
+/* Each service has half a segment too much: one segment of each is deleted. */
 Test(store_retention, each_service_that_has_too_much_gives_its_own_part) {
   write_segments_of("shop", 1, OLDER);
   write_segments_of("bank", 2, YOUNGER);

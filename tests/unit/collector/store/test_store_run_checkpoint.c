@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that stays open while others write: the log goes all the same, the run is not cut for it, and nothing of it is
- * lost when the collector is killed. */
+/* A run that stays open while others write: the log shrinks all the same, the run is not cut for
+ * that, and nothing of it is lost when the collector is killed. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static void configure(struct tc_config *config) {
   config->segment_bytes_max = UINT64_C(1) << 30;
   config->log_file_bytes = LOG_FILE_BYTES;
   config->log_group_bytes =
-      LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
+      LOG_FILE_BYTES / 4; /* else a file of the log grows with what arrives during a slow sync */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
 }
 
@@ -58,8 +58,8 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Writes until the log has released the quiet stream's earlier records: a checkpoint is requested once a second, so few
- * records come then. */
+/* Writes until the log has released the quiet stream's earlier records: a checkpoint is
+ * requested once a second, so few records arrive until then. */
 static void others_write(struct tt_writer *busy) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t first = busy->gen + 1, upto = first + 6 * CHECKPOINT_BYTES / (1 << 20);
@@ -73,7 +73,8 @@ static void others_write(struct tt_writer *busy) {
   }
 }
 
-/* Writes the quiet stream's first generations, then the other streams' until the log has released the former. */
+/* Writes the quiet stream's first generations, then the other streams' until the log has
+ * released the quiet stream's. */
 static void write_both(struct tt_writer *quiet, struct tt_writer *busy, uint64_t generations) {
   tt_header(busy);
   tt_header(quiet);
@@ -176,15 +177,16 @@ Test(store_run_checkpoint, a_run_of_xxh3_goes_on_by_sha256) {
   go_on_as("archive.hash=xxh3", "archive.hash=sha256", TC_HASH_SHA256);
 }
 
-/* A checkpoint suffices for all before the open generation, though the last one was made before the kill. The open
- * generation, with what the start leaves of a file, holds less of the log than it may: else the run would be cut. */
+/* A checkpoint suffices for everything before the open generation, even if the last checkpoint
+ * was made before the kill. The open generation, with the rest of its file, holds less of the
+ * log than is allowed: otherwise the run would be cut. */
 Test(store_run_checkpoint, a_run_is_not_cut_when_the_log_is_long_at_a_start) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes, more = 0;
 
   write_both(&w, &busy, 6);
-  copy.config.log_checkpoint_bytes = UINT64_C(1) << 40; /* none is asked for */
+  copy.config.log_checkpoint_bytes = UINT64_C(1) << 40; /* no checkpoint is requested */
   kill_and_start();
   w = tt_go_on(&copy, 1, QUIET, &w), busy = tt_go_on(&copy, 2, BUSY, &busy);
   for (unsigned i = 0; i < 6; i++) tt_generation(&busy, ++busy.gen, 17, 60000);
@@ -240,7 +242,7 @@ Test(store_run_checkpoint, the_log_goes_and_the_run_goes_on_after_a_kill) {
   tt_expect_proven(&copy);
 }
 
-/* Each is offered again, in order, the first one as the beginning of a run. */
+/* Each generation is offered again, in order, the first one as the beginning of a run. */
 Test(store_run_checkpoint, what_has_no_verdict_is_offered_again) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   unsigned offered = 0;
@@ -261,7 +263,8 @@ Test(store_run_checkpoint, what_has_no_verdict_is_offered_again) {
   cr_assert_eq(offered, 5);
 }
 
-/* A cut behind a checkpoint: the sealed run is taken as it is, what was open is in the log. */
+/* A run is cut after its checkpoint: the sealed part is taken as it is, and the open rest is in
+ * the log. */
 Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes;
@@ -281,7 +284,7 @@ Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive)
   tt_expect_proven(&copy);
 }
 
-/* Far from the last generation, so that a start does not see it. */
+/* The damage is far from the last generation, so that a start does not see it. */
 static void damage_the_run(void) {
   tt_shell(
       &tt,
@@ -312,7 +315,7 @@ Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_count
   tt_expect_proven(&copy);
 }
 
-/* The records that the log still had were appended before anybody knew of the damage. */
+/* The records that the log still had were appended before the damage was known. */
 Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   unsigned offered = 10;

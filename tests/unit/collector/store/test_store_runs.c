@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: files of many generations. Readers see the complete ones of a run that is still written. */
+/* Runs: files of many generations. Readers see the complete generations of a run that is still
+ * being written. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -251,8 +252,9 @@ Test(store_runs, a_run_is_sealed_at_its_age_though_nothing_more_comes) {
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") > 0);
 }
 
-/* Go's reader ends at the broken generation: those that come later get a file of their own, without that a reader has
- * to wait for the run's age. The one that is open meanwhile goes on in the next file. */
+/* Go's reader ends at the broken generation: later generations get a file of their own, and a
+ * reader need not wait for the run's age. The generation that is open meanwhile continues in the
+ * next file. */
 Test(store_runs, a_run_ends_behind_a_broken_generation) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -278,7 +280,8 @@ Test(store_runs, a_run_ends_behind_a_broken_generation) {
   tt_expect_proven(&tt);
 }
 
-/* A long run that ended before its verdicts came: its meta is written again for many of them at once, in any order. */
+/* A long run that ended before its verdicts arrived: its meta is rewritten for many verdicts at
+ * once, in any order. */
 Test(store_runs, verdicts_join_a_sealed_run) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
   static const uint64_t order[] = { 5, 1, 3, 2, 4 };
@@ -294,7 +297,7 @@ Test(store_runs, verdicts_join_a_sealed_run) {
   cr_assert_eq(rows.n, 1u);
   cr_assert_not(rows.row[0].open);
   for (unsigned i = 0; i < 5; i++) tt_verdict(&w, order[i], code[order[i] - 1]);
-  tt_verdict(&w, 4, OK); /* may come again, where it was ordered twice */
+  tt_verdict(&w, 4, OK); /* a verdict may arrive again, if the generation was ordered twice */
   tt_store_stop(&tt);
   char path[sizeof rows.row[0].path + 8];
   int len = (int)(strlen(rows.row[0].path) - strlen(".trace"));
@@ -313,7 +316,7 @@ Test(store_runs, verdicts_join_a_sealed_run) {
   cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "none is ordered again");
 }
 
-/* The catalog is a copy: made again in the middle, it shows what it showed. */
+/* The catalog is a copy: rebuilt in the middle, it shows the same as before. */
 Test(store_runs, a_catalog_that_is_made_again_shows_open_runs) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -335,7 +338,7 @@ Test(store_runs, a_catalog_that_is_made_again_shows_open_runs) {
   expect_bytes(&rows.row[1], 4, 6);
 }
 
-/* A number that comes again does not take the row of the segment that has it. */
+/* A repeated generation number does not replace the row of the segment that has this number. */
 Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -354,7 +357,8 @@ Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   cr_assert_not(after.row[0].open);
 }
 
-/* The disk neither moves nor removes the bytes of a generation that was given up: the next turn tries again. */
+/* The disk neither moves nor removes the bytes of an abandoned generation: the next turn tries
+ * again. */
 Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -376,7 +380,7 @@ Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
   tt_calls_watch(NULL);
 }
 
-/* A number that comes again while the disk keeps such bytes waits until the name is free. */
+/* A repeated generation number waits, while the disk keeps such bytes, until the name is free. */
 Test(store_runs, a_file_waits_for_a_rest_of_its_name) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -401,7 +405,7 @@ Test(store_runs, a_file_waits_for_a_rest_of_its_name) {
   tt_calls_watch(NULL);
 }
 
-/* A reader that waits for nothing else sees what is whole all the same. */
+/* A reader sees the whole generations without waiting for anything else. */
 Test(store_runs, a_reader_asks_for_what_the_runs_have) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -422,7 +426,8 @@ static tb_rc count_open(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* More than one slice of a pass takes: records go on meanwhile, and the barrier is answered once all are shown. */
+/* There are more runs than one slice of a pass handles: records continue meanwhile, and the
+ * barrier is answered once all runs are shown. */
 Test(store_runs, a_barrier_sees_all_of_many_runs) {
   enum { RUNS = 600 };
   struct tc_select all = { .limit = 2 * RUNS };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Senders whose inbox is never empty, and the others. */
+/* Senders whose inbox is never empty, beside other senders. */
 #include <criterion/criterion.h>
 #include <semaphore.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void configure(struct tc_config *config) {
   config->log_group_bytes = GROUP_BYTES;
 }
 
-/* On the commit thread, which takes nothing in meanwhile. */
+/* Blocks the commit thread, which takes no records meanwhile. */
 static void hold(void *self, struct tc_reply *reply) {
   (void)self;
   tc_reply_free(reply);
@@ -34,7 +34,7 @@ static void hold_commit_thread(void) {
   sem_wait(&held);
 }
 
-/* The first stream's acks that came before the second one's. */
+/* Counts the first stream's acks that arrived before the second stream's. */
 static uint64_t acked_before(uint32_t first, uint32_t second) {
   uint64_t seq = 0;
 
@@ -50,8 +50,8 @@ static uint64_t acked_before(uint32_t first, uint32_t second) {
   return seq;
 }
 
-/* Taking began with sender 0 each time and stopped at four groups: the second sender's record was acked
- * when the first one's inbox had run empty. */
+/* Once each pass began with sender 0 and stopped after four groups: the second sender's record
+ * was acked when the first one's inbox was empty. */
 Test(store_senders, a_full_inbox_does_not_keep_the_others_waiting) {
   static unsigned char batch[BATCH_BYTES];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator's view of a shortage in the store: one line with the true reason when it begins, one line when it is
- * over, the same reason in the health and in the counters. */
+/* The operator's view of a shortage in the store: one line with the true reason when it begins,
+ * one line when it is over, the same reason in the health and in the counters. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ static void play(const struct scene *scene, const char *call, const char *part, 
 #define IN_TURN(mine) (void)(mine)
 #endif
 
-/* Each waits for more than a second: cases of their own wait beside each other. */
+/* Each waits for more than a second: as cases of their own they wait in parallel. */
 #define NAMED_ONCE(what, of_log, ...)                                                              \
   Test(store_shortage, the_log_names_##what##_once) {                                              \
     IN_TURN(of_log);                                                                               \
@@ -127,7 +127,7 @@ NAMED_ONCE(a_lack_of_memory, true, ENOMEM, false, "no memory left", "short")
 NAMED_ONCE(what_may_go_at_once, false, EAGAIN, false, "interrupted, or not possible at this moment",
            "short")
 
-/* They need no credit, and an archive that waits takes nothing. */
+/* Heartbeats need no credit, and an archive that waits takes none of them. */
 Test(store_shortage, heartbeats_do_not_pile_up_while_the_archive_waits) {
   enum { HEARTBEATS = 1000000, HELD_MAX = 48 << 20 };
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
@@ -148,7 +148,7 @@ Test(store_shortage, heartbeats_do_not_pile_up_while_the_archive_waits) {
   tt_expect_proven(&tt);
 }
 
-/* Below the mark, and then between the mark and an eighth more. */
+/* Free space below the mark, and then between the mark and an eighth more. */
 Test(store_shortage, a_disk_around_its_mark_is_one_wait) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
@@ -161,7 +161,7 @@ Test(store_shortage, a_disk_around_its_mark_is_one_wait) {
     tt_barrier(&tt);
   }
   tt_generation(&w, 1, 3, 1000);
-  tt_barrier(&tt); /* the store answers */
+  tt_barrier(&tt); /* shows that the store still answers */
   cr_assert_eq(lines_with("\n"), 1, "%s", tt.notes);
   cr_assert_eq(lines_with("less than disk.free_min (1048576)"), 1, "%s", tt.notes);
   disk_free = 4 * MARK_BYTES;
@@ -171,7 +171,7 @@ Test(store_shortage, a_disk_around_its_mark_is_one_wait) {
   cr_assert_eq(lines_with("\n"), 2, "%s", tt.notes);
 }
 
-/* ---- the wait alone, its clock turned by hand */
+/* ---- the wait alone, with its clock turned by hand ---- */
 
 static const uint64_t MS = 1000000, S = 1000000000;
 
@@ -213,7 +213,7 @@ Test(wait, another_reason_is_logged_but_not_more_often_than_every_ten_seconds) {
   cr_assert_not(tc_wait_failed(&wait, TC_SHORT_MEMORY, 40 * S));
 }
 
-/* Something fails and works in turns, for an hour. */
+/* For an hour something alternately fails and works. */
 Test(wait, one_that_comes_back_soon_is_over_later_and_later) {
   struct tc_wait wait = { 0 };
   uint64_t took;
@@ -233,7 +233,7 @@ Test(wait, one_that_comes_back_soon_is_over_later_and_later) {
   cr_assert_eq(wait.why, TC_SHORT_NONE);
 }
 
-/* ---- somebody else fills the disk */
+/* ---- somebody else fills the disk ---- */
 
 enum { SEGMENTS = 5 };
 
@@ -249,7 +249,7 @@ static tb_rc take_row(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* The first of a trigger, and the others are older than the floor but for the last one. */
+/* A trigger keeps the first segment; the others, except the last one, are older than the floor. */
 static void keep_the_first(void) {
   struct tc_segment_row row = { 0 };
   struct tc_select select = { .first_gen = 1, .last_gen = 1 };
@@ -287,13 +287,14 @@ static void write_some_and_fill_the_disk(uint64_t floor_ns) {
   tt_header(&w);
   for (uint64_t gen = 1; gen <= SEGMENTS; gen++) {
     tt_generation(&w, gen, 3, 1000);
-    tt_barrier(&tt); /* each arrives at a time of its own */
+    tt_barrier(&tt); /* so that each arrives at a different time */
   }
   keep_the_first();
   fill_the_disk(floor_ns);
 }
 
-/* The kept one and the newest stay, and an operator is told; with room again he is told, too. */
+/* The kept segment and the newest one stay, and an operator is informed, and again when there is
+ * room. */
 Test(store_shortage, the_floor_stays_when_others_fill_the_disk) {
   disk_blocks = (UINT64_C(1) << 30) / 4096;
   write_some_and_fill_the_disk(1);
@@ -316,7 +317,7 @@ Test(store_shortage, all_of_the_newest_hour_is_in_the_floor) {
   cr_assert_eq(stats_now().expired_segments, 0, "%s", tt.notes);
 }
 
-/* The archive itself fills the disk: it goes on. */
+/* The archive itself fills the disk: retention continues without a floor. */
 Test(store_shortage, an_archive_of_most_of_the_disk_has_no_floor) {
   disk_blocks = 1;
   write_some_and_fill_the_disk(UINT64_C(3600000000000));
@@ -324,7 +325,8 @@ Test(store_shortage, an_archive_of_most_of_the_disk_has_no_floor) {
   tt_expect_proven(&tt);
 }
 
-/* ---- all that is the collector's own counts: each alone is more than half of the disk */
+/* ---- everything of the collector's own counts: each part alone is more than half of the disk
+ * ---- */
 
 enum { HEAVY_BYTES = 32 << 20 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits how long retention holds the sealer's thread. The clock advances only by that thread's calls: 15 ms each sync,
- * 1 us each reading. No slice is longer than 20 ms. */
+/* Limits how long retention holds the sealer's thread. Only that thread's calls advance the
+ * clock: 15 ms each sync, 1 us each reading. No slice is longer than 20 ms. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -85,7 +85,7 @@ static void write_segments(void) {
   tt_barrier(&tt);
 }
 
-/* The thread's clock is changed while retention has nothing to do. */
+/* The thread's clock is replaced while retention has nothing to do. */
 static void begin_slowly(void) {
   struct timespec now;
 
@@ -124,7 +124,8 @@ Test(store_slices, an_end_in_the_middle_of_a_round_leaves_nothing_half_gone) {
   tt_expect_proven(&tt);
 }
 
-/* Each folder that is looked at is synced, so that a slice has one of them; what comes meanwhile is in the new catalog. */
+/* Each folder that is read is synced, so a slice handles one folder; records that arrive
+ * meanwhile are in the new catalog. */
 Test(store_slices, a_catalog_is_made_again_between_other_work) {
   struct tt_writer w;
 

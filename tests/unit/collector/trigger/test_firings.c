@@ -148,7 +148,7 @@ Test(firings, one_that_fires_all_the_time_takes_none_of_anothers) {
   cr_assert_eq(seen.n, TC_FIRINGS_MAX);
   cr_assert_eq(seen.first_gen, 1);
   cr_assert_eq(seen.of_rare, 2);
-  cr_assert_eq(seen.to_do, 3); /* of its own what is to be done goes last */
+  cr_assert_eq(seen.to_do, 3); /* of its own firings, those with pending actions are dropped last */
   const struct tc_firings_ask rare = { .rule = "rare" }, newest = { .rule = "", .newest = 50 },
                               each = { .rule = "", .newest = 50, .newest_of_rule = 10 };
   cr_assert_eq(asked(&rare, 0).n, 2);
@@ -172,7 +172,7 @@ Test(firings, of_many_rules_each_has_its_share) {
     const struct tc_firings_ask ask = { .rule = name };
     cr_assert_geq(asked(&ask, 0).n, SHARE, "%s", name);
   }
-  for (unsigned i = 0; i < TC_FIRINGS_MAX + 1; i++) { /* rules that come and go */
+  for (unsigned i = 0; i < TC_FIRINGS_MAX + 1; i++) { /* rules that are added and removed */
     snprintf(name, sizeof name, "s%u", i);
     add_of(name, 1, "", "", "");
   }

@@ -75,7 +75,7 @@ static void unmake(void) {
 
 TestSuite(triggers, .init = make, .fini = unmake);
 
-/* Answers how many of its actions are left out. */
+/* Returns how many of the firing's actions are left out. */
 static unsigned fire(unsigned rule) {
   static const unsigned char stream[TC_STREAM_BYTES];
   struct tr_fired fired = { .rule = tr_rules_at(rules, rule), .words = "a leak" };
@@ -117,13 +117,13 @@ static tb_rc see_limited(void *self, const struct tc_trigger_status *status, con
   return TB_OK;
 }
 
-/* No time passes that counts: the default is 10 s between two. */
+/* Too little time passes to count: the default is 10 s between two firings. */
 Test(triggers, a_rule_that_fires_all_the_time_is_limited_and_takes_nothing_of_another) {
   uint64_t limited = 0;
 
   cr_assert_eq(fire(RARE), 0);
   cr_assert_eq(fire(FLAPS), 0);
-  for (unsigned i = 1; i < 7; i++) cr_assert_eq(fire(FLAPS), 2); /* the page and the snap */
+  for (unsigned i = 1; i < 7; i++) cr_assert_eq(fire(FLAPS), 2); /* pages and snaps are left out */
   for (unsigned i = 0; i < TC_FIRINGS_MAX; i++) cr_assert_eq(fire(FLAPS), 3);
   cr_assert_eq(fire(RARE), 1);
   struct found flaps = found_of("flaps"), rare = found_of("rare");
