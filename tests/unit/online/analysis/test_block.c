@@ -51,7 +51,7 @@ static void status(struct tt_analyses *t, to_ns time, int64_t g, enum tw_go_stat
           .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)g, state });
 }
 
-/* Goroutines 1 to 3 run on Ps of their numbers. */
+/* Goroutines 1 to 3 run on the Ps with their numbers. */
 static void open_stream(struct tt_analyses *t, size_t stacks_max) {
   tt_analyses_open(t, 10 * MS, stacks_max);
   sync_event(t);
@@ -63,7 +63,7 @@ static void block(struct tt_analyses *t, to_ns time, int64_t g, unsigned reason,
           .args = { reason, stack });
 }
 
-/* by: 0 is the runtime. */
+/* by: the goroutine that wakes g; 0: the runtime. */
 static void unblock(struct tt_analyses *t, to_ns time, int64_t by, int64_t g) {
   int64_t at = by != 0 ? by : TO_NONE;
 
@@ -95,7 +95,7 @@ static uint64_t pc(const struct to_value *value) {
   return value->stack->len == 0 ? 0 : value->stack->frames[0]->pc;
 }
 
-/* Go brings new ones with each version, and a C program has its own. */
+/* Go adds reasons with each version, and a C program has its own. */
 Test(an_block, reasons_that_no_table_has_are_told_apart_by_their_words) {
   struct tt_analyses t;
 
@@ -336,7 +336,7 @@ Test(an_block, a_pattern_may_name_a_reason_that_no_table_has_which_is_noted) {
   }
 }
 
-/* By reason alone they are still told apart. */
+/* By reason alone the waits are still told apart. */
 Test(an_block, combinations_beyond_the_limit_are_summed_by_reason) {
   static struct to_generation many = { .number = 1, .string = { [SYNC] = "sync" } };
   struct tt_analyses t;
@@ -379,7 +379,7 @@ Test(an_block, of_very_many_that_wait_the_oldest_are_listed_and_all_counted) {
   tt_analyses_close(&t);
 }
 
-/* Our own agent's call waits in C for as long as it has nothing to send. */
+/* Our own agent's call waits in C as long as it has nothing to send. */
 Test(an_block, what_is_idle_can_be_changed_between_two_waits) {
   struct tt_analyses t;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains of waits, as the contention report and the findings say them. Goroutine g has the P and the thread of its own number. */
+/* Chains of waits, as in the contention report and the findings. Goroutine g has the P and the
+ * thread with its number. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static void wake(struct tt_analyses *t, to_ns time, int64_t by, int64_t g) {
           .type = TW_EV_GO_START, .args = { (uint64_t)g, 1 });
 }
 
-/* g has waited there before, and by ended that. */
+/* Goroutine g has waited at that stack before, until `by` woke it. */
 static void has_waited(struct tt_analyses *t, to_ns time, int64_t g, int64_t by, uint64_t reason,
                        uint64_t stack) {
   block(t, time, g, reason, stack);
@@ -94,7 +95,7 @@ static void expect_text(const struct to_report *r, const char *table, size_t row
                    want);
 }
 
-/* ---- what findings there are ---- */
+/* ---- which findings there are ---- */
 
 struct found {
   unsigned n[TO_FINDINGS];
@@ -170,8 +171,8 @@ Test(an_chains, one_that_never_waited_there_is_guessed_by_others) {
 
   open_stream(&t, 5);
   has_waited(&t, 100, 2, 4, SYNC, LOCK);
-  block(&t, SECOND, 3, SYNC, LOCK); /* others have waited there */
-  block(&t, SECOND, 4, SYNC, NEXT); /* and here none has */
+  block(&t, SECOND, 3, SYNC, LOCK); /* others have waited at this stack */
+  block(&t, SECOND, 4, SYNC, NEXT); /* no other has waited at this one */
   block(&t, SECOND, 5, SLEEP, NEXT);
   end_generation(&t, 3 * SECOND);
   const struct to_report *r = report(&t);
@@ -340,7 +341,7 @@ Test(an_chains, where_the_other_has_ended_there_is_one) {
   tt_analyses_close(&t);
 }
 
-/* The analysis knows only the last two goroutines that ended such waits. */
+/* The analysis remembers only the last two goroutines that ended such waits. */
 Test(an_chains, a_crowd_at_a_lock_is_a_suspect_after_ten_generations) {
   for (unsigned generations = 10; generations <= 11; generations++) {
     struct tt_analyses t;
@@ -405,7 +406,8 @@ static double now_s(void) {
   return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* Each waits for the next one. A walk from every begin to the end would take 5 billion steps. */
+/* Each goroutine waits for the next one. A walk from every start to the end would take 5 billion
+ * steps. */
 Test(an_chains, a_chain_of_a_hundred_thousand_is_walked_once) {
   enum { LENGTH = 100000 };
   struct tt_analyses t;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutine 1 wakes the others; each of those blocks on the P and thread of its own number. */
+/* Goroutine 1 wakes the others; each of the others blocks on the P and thread with its own
+ * number. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +96,8 @@ Test(an_contention, a_wait_counts_by_where_it_blocked_and_where_it_was_woken) {
   tt_analyses_close(&t);
 }
 
-/* Four wait in the first second, two of them until second 20: no event of the queue is in the last ten seconds. */
+/* Four wait in the first second, two of them until second 20: no queue event is within the last
+ * ten seconds. */
 Test(an_contention, the_longest_queue_is_that_of_the_window) {
   struct tt_analyses t;
 
@@ -164,7 +166,7 @@ Test(an_contention, after_a_hole_no_goroutine_waits) {
   tt_analyses_close(&t);
 }
 
-/* The second stack is one too many. */
+/* The second stack exceeds the limit. */
 Test(an_contention, stacks_that_are_not_told_apart_have_no_queue) {
   struct tt_analyses t;
 
@@ -182,7 +184,7 @@ Test(an_contention, stacks_that_are_not_told_apart_have_no_queue) {
   tt_analyses_close(&t);
 }
 
-/* Between its two queues no goroutine waits, generations end, and slots begin. */
+/* Between the stack's two queues no goroutine waits, generations end, and slots begin. */
 Test(an_contention, a_stack_that_was_empty_for_long_has_a_queue_again) {
   struct tt_analyses t;
 
@@ -208,13 +210,13 @@ enum {
   TABLE_NAME,
   CONFIG_HELD,
   TABLE_HELD
-}; /* strings: two locks, the first one's name, each with its holder */
+}; /* strings: two locks, the name of the first one, each with its holder */
 enum { TABLE_AT = 0xa0, CONFIG_AT = 0xb0, HOLDER = 3 };
 
 static struct to_experimental locks;
 static struct to_generation with_locks;
 
-/* The same generation, and it names two locks. missed: waits that name none. */
+/* The same generation names two locks. missed: number of waits without a named lock. */
 static void name_locks(struct tt_analyses *t, to_ns time, uint64_t missed) {
   static unsigned char room[TW_WRITE_ROOM];
   struct tw_batch head = { .gen = 1, .experiment = TW_EXPERIMENT_ALLOC_FREE }, read;
@@ -248,7 +250,7 @@ static void lock_blocks(struct tt_analyses *t, to_ns time, int64_t g, uint64_t s
           .args = { string, stack });
 }
 
-/* by: the goroutine that lets go; TO_NONE: none is seen. */
+/* by: the goroutine that releases the lock; TO_NONE: unknown. */
 static void lets_go(struct tt_analyses *t, to_ns time, int64_t by, int64_t g, uint64_t stack) {
   TT_FEED(t, &with_locks, .time = time, .m = by == TO_NONE ? g : by, .p = by, .g = by,
           .slot = slot(g), .type = TW_EV_GO_UNBLOCK, .args = { (uint64_t)g, 2, stack });
@@ -404,8 +406,9 @@ Test(an_contention, a_thread_that_holds_several_locks_is_the_holder_of_each) {
   tt_analyses_close(&t);
 }
 
-/* A C program's names are looked up beside it: a stack, and the entry function of a goroutine that lives, have them from the generation on
- * that knows them. Module and offset stay where no name comes. */
+/* A C program's names are looked up in parallel: a stack, and the entry function of a live
+ * goroutine, get their names from the first generation that has them. Module and offset remain
+ * if there is no name. */
 Test(an_contention, names_that_a_later_generation_knows_are_taken) {
   struct to_generation early = gen1, late = gen1;
   struct tt_analyses t;
@@ -445,7 +448,8 @@ Test(an_contention, names_that_a_later_generation_knows_are_taken) {
   tt_analyses_close(&t);
 }
 
-/* Goroutine 3 has both locks that the others want, and wants one of them again: no earlier wait is needed to know that. */
+/* Goroutine 3 holds both locks that the others wait for, and waits for one of them itself: no
+ * earlier wait is needed to know this. */
 Test(an_contention, a_thread_that_waits_for_its_own_lock_is_a_deadlock_at_once) {
   struct tt_analyses t;
 
@@ -499,7 +503,7 @@ Test(an_contention, a_wait_keeps_its_lock_over_generations) {
   open_with_locks(&t, 2);
   lock_blocks(&t, 100, 2, TABLE, LOCK);
   cr_assert_eq(to_analyses_generation_ends(t.a, &with_locks), TB_OK);
-  sync_event(&t, 1000); /* a generation that names none */
+  sync_event(&t, 1000); /* a generation that names no lock */
   wake(&t, 1100, 2);
   const struct to_report *r = report(&t, TO_WINDOW_ALL);
   cr_assert_eq(tt_table(r, "by_lock")->rows, 1);
@@ -533,8 +537,7 @@ Test(an_contention, sums_beyond_so_many_are_others) {
   for (int64_t g = 1; g <= 2; g++)
     TT_FEED(&t, &with_locks, .time = 1, .m = g, .p = g, .g = TO_NONE, .slot = slot(g),
             .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)g, TW_GO_RUNNING });
-  for (int64_t g = 0; g < TIMES;
-       g++) { /* as many holders, each with an entry function of its own */
+  for (int64_t g = 0; g < TIMES; g++) { /* as many holders, each with its own entry function */
     static struct to_generation one;
     char function[32];
     snprintf(function, sizeof function, "main.holder%d", (int)g);

@@ -68,13 +68,14 @@ Test(durations, a_transition_tells_how_long_the_state_was_that_it_ends) {
 }
 
 Test(durations, what_began_unseen_is_a_lower_bound_and_what_is_restated_is_not) {
-  feed_one(about(TW_EV_GO_CREATE, 60, 8)); /* the first event: so long 7 has been there, too */
+  /* the first event: goroutine 7 has existed at least since then */
+  feed_one(about(TW_EV_GO_CREATE, 60, 8));
   feed_one(status(TW_EV_GO_STATUS, 100, 7, TO_GO_UNDETERMINED, TW_GO_WAITING));
   struct to_duration lasted = feed_one(about(TW_EV_GO_UNBLOCK, 150, 7));
   cr_assert(lasted.known && lasted.lower_bound);
   cr_assert_eq(lasted.ns, 90);
   feed_one(status(TW_EV_GO_STATUS_STACK, 170, 7, TO_GO_RUNNABLE,
-                  TW_GO_RUNNABLE)); /* the next generation says so again */
+                  TW_GO_RUNNABLE)); /* restated by the next generation */
   LASTS(about(TW_EV_GO_START, 180, 7), 30);
 }
 
@@ -108,7 +109,7 @@ Test(durations, an_epoch_forgets_what_is_open) {
   cr_assert_eq(feed_one(about(TW_EV_GO_START, 170, 8)).ns, 40, "since the epoch's first event");
 }
 
-/* The first goroutine that has no room. */
+/* Returns the first goroutine for which there is no room. */
 static int64_t create_until_refused(void) {
   struct to_duration lasted;
   int64_t g = 0;
@@ -143,14 +144,15 @@ Test(durations, of_a_slice_are_known_beside_one_that_finds_no_memory) {
   cr_assert(lasted[4].known && lasted[4].ns == 3);
 }
 
-/* Each with so much memory beside what is used: enough for none of its own, or for that but not for the table's growth.
- * Answers how many find none; what was refused is tried again. */
+/* Begins regions, each with `spare` bytes of memory beyond what is in use: too little for a
+ * region, or enough for a region but not for a larger table. Returns how many are refused; each
+ * refused one is tried again. */
 static int begin_regions(size_t spare) {
   to_ns began[201];
   int refused = 0;
 
   for (int64_t g = 1; g <= 200; g++) LASTS_NOTHING(about(TW_EV_GO_CREATE, g, g));
-  LASTS_NOTHING(on_g(TW_EV_USER_REGION_BEGIN, 201, 1)); /* the tables are there */
+  LASTS_NOTHING(on_g(TW_EV_USER_REGION_BEGIN, 201, 1)); /* allocates the tables */
   LASTS_NOTHING(on_g(TW_EV_USER_REGION_BEGIN, 202, 2));
   for (int64_t g = 3; g <= 200; g++) {
     struct to_event begin = on_g(TW_EV_USER_REGION_BEGIN, 210, g);
@@ -177,7 +179,7 @@ Test(durations, a_region_without_memory_leaves_nothing_behind) {
 }
 
 Test(durations, a_region_without_room_in_its_table_leaves_nothing_behind) {
-  int refused = begin_regions(512); /* a region has room, a larger table has none */
+  int refused = begin_regions(512); /* enough for a region, too little for a larger table */
 
   cr_assert(refused > 0 && refused < 10, "%d: the table grows a few times", refused);
 }
@@ -195,7 +197,7 @@ Test(durations, a_range_under_way_is_a_lower_bound_until_it_was_seen_to_begin) {
     struct to_duration lasted = feed_one(on_g(ranges[i].end, 30, 0));
     cr_assert(lasted.known && lasted.lower_bound && lasted.ns == 25);
     feed_one(on_g(ranges[i].begin, 40, 0));
-    feed_one(about(ranges[i].active, 50, 0)); /* the next generation says so again */
+    feed_one(about(ranges[i].active, 50, 0)); /* restated by the next generation */
     LASTS(on_g(ranges[i].end, 60, 0), 20);
   }
 }

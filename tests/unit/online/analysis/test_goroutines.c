@@ -5,7 +5,7 @@
 #include "online/spans/sums.h"
 #include "unit/online/analysis/fake_generation.h"
 
-/* SITE and FAR have one place among those that were met last. */
+/* SITE and FAR share a place among the most recent sites. */
 enum { WAITS = 1, SITE = 2, BEGIN = 3, NAMELESS = 4, FAR = SITE + TO_SUMS_RECENT_SITES };
 
 static const struct to_generation gen1 = {
@@ -105,7 +105,8 @@ Test(an_goroutines, time_adds_up_by_entry_function_with_what_goes_on) {
   tt_analyses_close(&t);
 }
 
-/* At an interruption Go 1.22 to 1.26 may give one frame without a name: Go's summary takes the next stack then. */
+/* At an interruption Go 1.22 to 1.26 may record one frame without a name: Go's summary then
+ * takes the next stack. */
 Test(an_goroutines, a_frame_without_a_name_names_no_goroutine) {
   struct tt_analyses t;
 
@@ -182,7 +183,7 @@ Test(an_goroutines, a_place_of_creation_is_not_taken_for_the_one_met_before) {
   tt_analyses_close(&t);
 }
 
-/* For Go's summaries one that can never be woken has ended. */
+/* In Go's summaries a goroutine that can never be woken has ended. */
 Test(an_goroutines, one_that_waits_forever_has_ended) {
   struct tt_analyses t;
 
@@ -198,7 +199,8 @@ Test(an_goroutines, one_that_waits_forever_has_ended) {
   tt_analyses_close(&t);
 }
 
-/* Eight places of creation with eight thousand lives each, in the same second: the pool has no room for all. */
+/* Eight creation sites with eight thousand lives each, in the same second: the pool has no room
+ * for all. */
 Test(an_goroutines, all_lives_have_quantiles_where_places_are_too_many_for_the_pool) {
   enum { LENGTHS = 8192 };
   static struct to_generation many = { .number = 1 };
@@ -232,12 +234,12 @@ static void range(struct tt_analyses *t, to_ns time, int64_t g, uint8_t type) {
   TT_FEED(t, &gen1, .time = time, .m = g, .p = g, .g = g, .type = type, .args = { 2, SITE });
 }
 
-/* Their first stack comes later than they do. */
+/* The goroutines' first stack comes after their ranges. */
 Test(an_goroutines, assists_sweeps_and_stops_are_summed_by_entry_function) {
   struct tt_analyses t;
 
   open_stream(&t);
-  for (to_ns at = 101; at < 301; at += 2) { /* more than can be kept one by one */
+  for (to_ns at = 101; at < 301; at += 2) { /* more than can be kept individually */
     range(&t, at, 1, TW_EV_GC_SWEEP_BEGIN);
     range(&t, at + 1, 1, TW_EV_GC_SWEEP_END);
   }
@@ -250,7 +252,7 @@ Test(an_goroutines, assists_sweeps_and_stops_are_summed_by_entry_function) {
   range(&t, 411, 2, TW_EV_GC_MARK_ASSIST_BEGIN);
   range(&t, 421, 2, TW_EV_STW_BEGIN);
   range(&t, 428, 2, TW_EV_STW_END);
-  feed(&t, 431, 2, TW_EV_GO_DESTROY, 0, 0); /* with its assist */
+  feed(&t, 431, 2, TW_EV_GO_DESTROY, 0, 0); /* ends with an open assist */
   range(&t, 501, 1, TW_EV_GC_SWEEP_BEGIN);
   TT_FEED(&t, &gen1, .time = 601, .m = 9, .type = TW_EV_HEAP_ALLOC);
   const struct to_report *r = report(&t, TO_WINDOW_10S);
@@ -263,7 +265,8 @@ Test(an_goroutines, assists_sweeps_and_stops_are_summed_by_entry_function) {
   tt_analyses_close(&t);
 }
 
-/* A goroutine that the first generation states from another's thread, and one that was stopped by a hole. */
+/* An assist that the first generation reports as active on another thread, and one that a lost
+ * generation cuts. */
 Test(an_goroutines, ranges_that_the_trace_meets_count_from_its_begin_and_those_cut_do_not) {
   struct tt_analyses t;
 

@@ -55,7 +55,7 @@ static void take_words(void *self, const struct to_finding *finding) {
     snprintf(self, 400, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
-/* Starts one goroutine every 5 s, for 65 s: none ends. */
+/* Starts one goroutine every 5 s, for 65 s; none of them ends. */
 Test(an_leak, ever_more_that_wait_are_suspects) {
   struct tt_analyses t;
 
@@ -107,7 +107,7 @@ Test(an_leak, goroutines_of_which_nothing_is_known_are_a_group_too) {
   expect_leak(0, 0, "created at an unknown place, they wait at main.worker");
 }
 
-/* The same, but one in each period ends: those that live do not get more. */
+/* The same, but one goroutine of each period ends, so the number of live ones does not grow. */
 Test(an_leak, a_place_that_does_not_grow_is_no_suspect) {
   struct tt_analyses t;
 
@@ -125,7 +125,7 @@ Test(an_leak, a_place_that_does_not_grow_is_no_suspect) {
   tt_analyses_close(&t);
 }
 
-/* The goroutines that end live for 10 ns: 10 times that is the limit. */
+/* The goroutines that end have lived for 10 ns: the limit is 10 times that. */
 Test(an_leak, the_limit_is_ten_times_the_median_life) {
   struct tt_analyses t;
 

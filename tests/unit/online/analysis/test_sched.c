@@ -134,7 +134,8 @@ Test(an_sched, time_is_wasted_while_a_goroutine_waits_and_a_P_is_idle) {
   tt_analyses_close(&t);
 }
 
-/* A wait each second, each of another length: every window lists the longest of its own stretch. */
+/* A wait each second, each of a different length: every window lists the longest waits of its
+ * own stretch. */
 Test(an_sched, the_longest_waits_are_those_of_the_window) {
   enum { SECONDS = 400 };
   static to_ns length[SECONDS + 1];
@@ -164,7 +165,7 @@ Test(an_sched, the_longest_waits_are_those_of_the_window) {
   tt_analyses_close(&t);
 }
 
-/* No wait is longer than the first ones, and there are more than are kept. */
+/* No wait is longer than the first ones, of which there are more than are kept. */
 Test(an_sched, the_longest_waits_are_known_where_waits_get_ever_shorter) {
   enum { SECONDS = 1000 };
   struct tt_analyses t;
@@ -188,7 +189,8 @@ Test(an_sched, the_longest_waits_are_known_where_waits_get_ever_shorter) {
   tt_analyses_close(&t);
 }
 
-/* The clock falls by five seconds: what was before is in the window of all alone, whatever its times say. */
+/* The clock falls by five seconds: earlier waits are only in the window that covers everything,
+ * whatever their times are. */
 Test(an_sched, the_longest_waits_before_the_clock_fell_are_in_no_window) {
   struct tt_analyses t;
 
@@ -246,7 +248,7 @@ Test(an_sched, combinations_beyond_the_limit_are_summed_by_cause) {
   tt_analyses_close(&t);
 }
 
-/* Eight stacks, each woken from eight, with two thousand lengths each. */
+/* Eight stacks, each woken from eight stacks, with two thousand lengths each. */
 Test(an_sched, tables_of_few_rows_have_quantiles_where_stacks_are_too_many_for_the_pool) {
   enum { LENGTHS = 2048 };
   static struct to_generation many = { .number = 1 };
@@ -295,7 +297,7 @@ Test(an_sched, waits_while_the_world_stands_still_are_set_apart) {
   status(&t, 20, 2, TW_GO_RUNNABLE);
   status(&t, 20, 3, TW_GO_WAITING);
   stop(&t, 100, 1, true);
-  stop(&t, 150, 1, true); /* one goroutine, for two reasons: it stands still once */
+  stop(&t, 150, 1, true); /* one goroutine, two reasons: the world is stopped once */
   unblock(&t, 180, 1, 1, 3);
   stop(&t, 200, 1, false);
   status(&t, 290, 4, TW_GO_RUNNABLE); /* not known before */

@@ -89,10 +89,10 @@ Test(an_stw, time_to_stop_ends_with_the_last_other_P) {
   proc(&t, 130, 1, TW_EV_PROC_STOP);
   cr_assert_eq(tt_distribution(report(&t, TO_WINDOW_ALL), "time_to_stop")->sum.count, 0);
   proc(&t, 170, 2, TW_EV_PROC_STEAL);
-  proc(&t, 180, 2, TW_EV_PROC_START); /* the world is being started: not a stop of ours */
+  proc(&t, 180, 2, TW_EV_PROC_START); /* the world is being started: not part of a stop */
   proc(&t, 190, 2, TW_EV_PROC_STOP);
   go_on(&t, 200, 5);
-  stop(&t, 300, 0, 5, MARK), go_on(&t, 310, 5); /* nobody else runs */
+  stop(&t, 300, 0, 5, MARK), go_on(&t, 310, 5); /* no other P runs */
   const struct to_report *r = report(&t, TO_WINDOW_ALL);
   cr_assert_eq(tt_distribution(r, "time_to_stop")->sum.count, 2);
   cr_assert_eq(tt_distribution(r, "time_to_stop")->sum.total_ns, 70);
@@ -107,7 +107,7 @@ Test(an_stw, no_time_to_stop_where_Ps_may_be_unknown) {
   sync_event(&t, 1);
   stop(&t, 100, 0, 5, MARK), go_on(&t, 150, 5);
   cr_assert_eq(tt_distribution(report(&t, TO_WINDOW_ALL), "time_to_stop")->sum.count, 0);
-  sync_event(&t, 200); /* the generation before named every P */
+  sync_event(&t, 200); /* the previous generation named every P */
   stop(&t, 300, 0, 5, MARK), go_on(&t, 350, 5);
   cr_assert_eq(tt_distribution(report(&t, TO_WINDOW_ALL), "time_to_stop")->sum.count, 1);
   to_analyses_epoch(t.a);
@@ -159,7 +159,7 @@ Test(an_stw, stoppers_that_no_window_shows_make_room_and_stay_counted) {
   tt_analyses_close(&t);
 }
 
-/* Rows from before the fall seem to be of times that are still to come. */
+/* Rows from before the fall seem to have times in the future. */
 Test(an_stw, stoppers_make_room_after_the_clock_fell) {
   struct tt_analyses t;
 

@@ -20,7 +20,7 @@ static const struct to_generation gen2 = {
 
 enum { GOROUTINES_MAX = 1 << 16 };
 
-/* As the orderer numbers them. */
+/* Slots as the orderer numbers them. */
 static uint32_t slot(int64_t g) {
   return (uint32_t)g + 1;
 }
@@ -29,7 +29,7 @@ static int64_t proc_of(int64_t thread) {
   return thread % 200;
 }
 
-/* A goroutine that is met for the first time runs: its trace says so. */
+/* A goroutine that occurs for the first time gets a status in the trace: it runs. */
 static void runs(struct tt_analyses *t, const struct to_generation *gen, to_ns time, int64_t m,
                  int64_t g) {
   static bool is_known[GOROUTINES_MAX];
@@ -113,7 +113,7 @@ Test(an_syscall, equal_stacks_of_two_generations_are_one_row) {
   begin(&t, &gen1, 300, 1, 10, 2);
   cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
   sync_event(&t, &gen2, 400);
-  status(&t, &gen2, 450, 1, 10); /* restates the open call: no other begins */
+  status(&t, &gen2, 450, 1, 10); /* restates the open call: no new call begins */
   end(&t, &gen2, 500, 1, 10, false);
   begin(&t, &gen2, 600, 1, 10, 5);
   end(&t, &gen2, 700, 1, 10, false);
@@ -139,7 +139,7 @@ Test(an_syscall, a_call_is_blocked_now_once_its_P_is_gone_or_it_lasts) {
   begin(&t, &gen1, 300, 3, 30, 2);
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_10S), "blocked_now")->rows, 0);
   steal(&t, 400, 9, 2, TW_PROC_SYSCALL);
-  steal(&t, 410, 9, 3, TW_PROC_SYSCALL_ABANDONED); /* says nothing about the thread's call */
+  steal(&t, 410, 9, 3, TW_PROC_SYSCALL_ABANDONED); /* does not concern the thread's call */
   const struct to_report *r = report(&t, TO_WINDOW_10S);
   cr_assert_eq(tt_figure(r, "open")->number, 3);
   cr_assert_eq(tt_table(r, "blocked_now")->rows, 1);
@@ -215,7 +215,7 @@ Test(an_syscall, an_epoch_drops_open_calls_and_keeps_totals) {
   begin(&t, &gen1, 300, 1, 10, 1);
   to_analyses_epoch(t.a);
   sync_event(&t, &gen2, 1000);
-  end(&t, &gen2, 1100, 1, 10, false); /* of the call that was dropped */
+  end(&t, &gen2, 1100, 1, 10, false); /* ends the call that was dropped */
   const struct to_report *r = tt_report(&t, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL);
   cr_assert_eq(tt_distribution(r, "calls")->sum.count, 1);
   cr_assert_eq(tt_figure(r, "open")->number, 0);
@@ -296,7 +296,7 @@ Test(an_syscall, a_watch_hears_when_a_call_loses_its_P_and_when_it_ends) {
   steal(&t, 400, 2, 1, TW_PROC_SYSCALL);
   end(&t, &gen1, 900, 1, 10, true);
   begin(&t, &gen1, 1000, 1, 10, 1);
-  end(&t, &gen1, 1000 + 50 * MS, 1, 10, false); /* kept its P, and nobody asked for long ones */
+  end(&t, &gen1, 1000 + 50 * MS, 1, 10, false); /* kept its P, and long calls were not asked for */
   cr_assert_eq(seen_count, 2);
   cr_assert_eq(seen[0].what, TO_SYSCALL_BLOCKED);
   cr_assert_eq(seen[0].end - seen[0].begin, 300);
@@ -328,7 +328,7 @@ Test(an_syscall, an_overdue_call_is_told_once_and_known_when_it_ends) {
   end(&t, &gen1, 40 * MS, 1, 10, false);
   cr_assert_eq(seen_count, 2);
   cr_assert(seen[1].reported);
-  begin(&t, &gen1, 50 * MS, 1, 10, 1); /* the next call of the thread is another one */
+  begin(&t, &gen1, 50 * MS, 1, 10, 1); /* the thread's next call, a different one */
   end(&t, &gen1, 90 * MS, 1, 10, false);
   cr_assert_not(seen[2].reported);
   tt_analyses_close(&t);
@@ -340,7 +340,7 @@ Test(an_syscall, a_call_counts_once_whether_its_span_comes_out_or_not) {
 
   tt_analyses_open(&t, 10 * MS, 100);
   sync_event(&t, &gen1, 1);
-  begin(&t, &gen1, 100, 1, 10, 1); /* the first one with this stack */
+  begin(&t, &gen1, 100, 1, 10, 1); /* the first call with this stack */
   end(&t, &gen1, 101, 1, 10, false);
   begin(&t, &gen1, 200, 1, 10, 1);
   end(&t, &gen1, 210, 1, 10, false);

@@ -285,7 +285,7 @@ Test(an_tasks, mark_assists_in_a_region_are_a_part_of_it) {
   tt_analyses_close(&t);
 }
 
-/* Every reason stands in the column of its class: reasons.def alone says which one that is. */
+/* Every reason is in the column of its class; only reasons.def says which class that is. */
 Test(an_tasks, a_wait_in_a_region_is_time_of_its_reasons_class) {
   static const char *const column[TO_WAIT_CLASSES] = {
     [TO_WAIT_OTHER] = "block_other_ns", [TO_WAIT_SYNC] = "sync_ns",
@@ -337,7 +337,7 @@ Test(an_tasks, regions_that_are_open_have_an_age_and_those_of_a_goroutine_that_e
   tt_analyses_close(&t);
 }
 
-/* 600 types: 512 have a row of their own. */
+/* There are 600 types: 512 have a row of their own. */
 Test(an_tasks, types_beyond_the_limit_are_summed) {
   static char name[8];
   static struct to_generation many = { .number = 1, .string = { [WORK] = name } };
@@ -363,7 +363,8 @@ Test(an_tasks, types_beyond_the_limit_are_summed) {
   tt_analyses_close(&t);
 }
 
-/* A reader who sees no task learns how a program makes them; one who sees the first open one needs no advice. */
+/* A report without tasks explains how a program creates them; once a task is open, no advice is
+ * needed. */
 Test(an_tasks, a_trace_without_any_says_how_to_have_them) {
   struct tt_analyses t;
 

@@ -152,7 +152,8 @@ Test(view, a_reason_that_no_table_has_keeps_its_words) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* I21, I15, I20: numbers and words that others store and compare. New ones come at the end. */
+/* I21, I15, I20: numbers and words that other programs store and compare. New ones are added at
+ * the end. */
 Test(view, states_and_canonical_ids_are_frozen) {
   static const char *const go[] = { "Undetermined", "NotExist", "Runnable",
                                     "Running",      "Waiting",  "Syscall" };
@@ -179,7 +180,7 @@ Test(view, states_and_canonical_ids_are_frozen) {
     cr_assert_str_eq(to_reason_info((enum to_reason)(i + 1))->id, reasons[i]);
 }
 
-/* H6, I14: each says since which Go it is there, and what it means. */
+/* H6, I14: each has its first Go version and its meaning. */
 Test(view, every_reason_and_range_says_what_it_is_and_since_when) {
   for (unsigned i = TO_REASON_OTHER + 1; i < TO_REASONS; i++) {
     const struct to_reason_info *info = to_reason_info((enum to_reason)i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever interval of whatever goroutine of a real trace is explained: the pieces tile it, and their sum is its length. */
+/* For any interval of any goroutine of a real trace, the pieces of the explanation tile the
+ * interval, and their lengths add up to its length. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ static void read_trace(const struct tt_stored *trace, struct to_timeline *t) {
   to_span_pull_free(pull);
 }
 
-/* A time between the goroutine's first and its last, a little beyond both. */
+/* Returns a time between the goroutine's first and last one, or a little outside. */
 static to_ns some_time(const struct to_history *history, uint64_t *seed) {
   to_ns first = history->span[0].from, last = history->span[history->n - 1].until;
   uint64_t length = (uint64_t)(last - first);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutines that had to do with each other, and how many were runnable at once: spans made by hand and by chance. */
+/* Goroutines that interacted, and how many were runnable at once: spans made by hand and at
+ * random. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@ static void end(void) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* Goroutine N is life N. by: the one that ended it; 0: none. */
+/* Goroutine N is life N. by: the goroutine that ended the wait; 0: none. */
 static void add(enum to_go_state state, uint64_t life, to_ns from, to_ns until, uint64_t by) {
   struct to_span span = { .kind = TO_SPAN_GOROUTINE,
                           .state = (uint8_t)state,
@@ -47,14 +48,14 @@ Test(related, those_that_ended_its_waits_and_those_that_ended_theirs) {
   struct to_related r;
 
   begin(100, 1000);
-  add(TO_GO_WAITING, 1, 50, 200, 2);  /* 100 of it lie in the part */
-  add(TO_GO_WAITING, 1, 300, 350, 3); /* more time than by 2, once added up */
+  add(TO_GO_WAITING, 1, 50, 200, 2);  /* 100 of it are inside the interval */
+  add(TO_GO_WAITING, 1, 300, 350, 3); /* more time than the wait for 2, once added up */
   add(TO_GO_WAITING, 1, 400, 500, 3);
   add(TO_GO_WAITING, 1, 600, 700, 0);  /* the runtime */
-  add(TO_GO_WAITING, 1, 800, 1100, 5); /* ends behind the part */
+  add(TO_GO_WAITING, 1, 800, 1100, 5); /* ends after the interval */
   add(TO_GO_WAITING, 2, 110, 150, 4);
-  add(TO_GO_WAITING, 2, 160, 180, 1); /* the subject is no relation of its own */
-  add(TO_GO_WAITING, 3, 310, 330, 2); /* known at depth 1 */
+  add(TO_GO_WAITING, 2, 160, 180, 1); /* the subject is not related to itself */
+  add(TO_GO_WAITING, 3, 310, 330, 2); /* found already at depth 1 */
   add(TO_GO_WAITING, 4, 120, 130, 6); /* depth 3 */
   add(TO_GO_RUNNING, 5, 100, 1000, 0);
   add(TO_GO_RUNNING, 6, 100, 1000, 0);
@@ -93,7 +94,7 @@ Test(related, more_than_a_table_holds_are_cut) {
   end();
 }
 
-/* Every answer is what adding up all overlaps gives. */
+/* Every answer equals the sum of all overlaps. */
 Test(crowd, the_time_of_all_that_were_runnable_is_the_sum_of_their_overlaps) {
   enum { SPANS = 300, LIVES = 7, QUESTIONS = 2000, END = 10000 };
   to_ns at[LIVES] = { 0 };

@@ -89,7 +89,7 @@ static void expect_the_same(const struct scene *s, size_t move) {
   cr_assert_eq(s->order.turn_end, earliest_child(s), "after move %zu", move);
 }
 
-/* Times are few, so most moves meet an entry of equal time. */
+/* There are few different times, so most moves meet an entry of equal time. */
 static void moves_of(size_t threads) {
   struct scene *s = scene_of(threads, threads);
 
@@ -114,7 +114,7 @@ Test(frontier, threads_of_equal_time_take_turns_as_in_go) {
   for (size_t threads = 1; threads <= THREADS_MAX; threads++) moves_of(threads);
 }
 
-/* From any place, as a thread has no event left. */
+/* Entries are removed from any place, as when a thread has no event left. */
 Test(frontier, a_thread_that_is_removed_leaves_the_others_as_in_go) {
   for (size_t threads = 1; threads <= THREADS_MAX; threads++) {
     struct scene *s = scene_of(threads, threads);

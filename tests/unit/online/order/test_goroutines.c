@@ -57,7 +57,7 @@ static size_t longest_chain(void) {
   return longest;
 }
 
-/* Ids as Go gives them, with a few from anywhere; half of them end. */
+/* Ids as Go assigns them, and a few arbitrary ones; half of them end. */
 Test(goroutines, those_that_were_added_are_found_and_no_others) {
   struct tb_map known;
   uint64_t id, value, *place;
@@ -90,7 +90,7 @@ Test(goroutines, neighbours_do_not_collide) {
 
 enum { MANY = 100000, SECRETS = 8, UNLUCKY_MAX = 2 };
 
-/* With a secret of its own: the chains of ids that lie far apart depend on it. */
+/* Returns the longest chain with a new secret, on which the chains of widely spaced ids depend. */
 static size_t longest_with_a_new_secret(unsigned shift, const char *what) {
   to__goroutines_fini(&gs);
   to__goroutines_init(&gs, &mem);
@@ -102,12 +102,13 @@ static size_t longest_with_a_new_secret(unsigned shift, const char *what) {
   return longest;
 }
 
-/* A status of one is five bytes at least: what it costs is bounded. One secret in some hundreds gives ids of this kind
- * chains that are longer than the limit; the sender does not know which. */
+/* The status of a goroutine takes five bytes at least, so the cost of one is bounded. About one
+ * secret in some hundreds gives ids of this kind chains that are longer than the limit; the
+ * sender does not know which secret. */
 Test(goroutines, wherever_the_ids_lie_one_costs_at_most_64_bytes) {
   static const struct {
     const char *what;
-    unsigned shift; /* id = number << shift; 0: any */
+    unsigned shift; /* id = number << shift; 0: any id */
   } kinds[] = {
     { "random", 0 }, { "multiples of 2^13", 13 }, { "of 2^20", 20 }, { "of 2^40", 40 }
   };

@@ -30,7 +30,7 @@ static to_ns time_of(int pattern, size_t i, size_t n) {
   case 3: return (to_ns)(i % 7);                       /* few values */
   case 4: return next_random() % 8 == 0 ? (to_ns)(next_random() % n) : (to_ns)i; /* nearly sorted */
   case 5: return 5;
-  default: return i < n / 2 ? (to_ns)i : (to_ns)(n - i); /* up and down */
+  default: return i < n / 2 ? (to_ns)i : (to_ns)(n - i); /* rising, then falling */
   }
 }
 
@@ -54,7 +54,7 @@ Test(keyed, sorts_into_the_permutation_of_go) {
   free(entries);
 }
 
-/* Pivots so bad, one after the other, that the sort gives up choosing and heaps what is left. */
+/* A series of such bad pivots that the sort stops choosing pivots and sorts the rest by heap. */
 Test(keyed, sorts_a_killer_of_pivots_into_the_permutation_of_go) {
   static const to_ns times[] = { 27, 10, 7,  24, 4,  10, 12, 34, 24, 34, 4,  38, 13, 1,  37, 37, 5,
                                  2,  17, 38, 0,  26, 9,  38, 7,  13, 22, 1,  25, 29, 37, 0,  9,  5,

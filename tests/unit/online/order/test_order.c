@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each rule of online/order/rules.def: an event that fits, one that comes too early and waits for another
- * thread, one that proves the trace broken. */
+/* Each rule of online/order/rules.def: an event that fits, an event that comes too early and
+ * waits for another thread, an event that proves the trace broken. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static const struct to_event *find(const struct tt_run *run, enum tw_event type)
   return NULL;
 }
 
-/* The loop has no way for an event without rule. */
+/* The loop cannot handle an event without a rule. */
 Test(order, every_event_with_a_time_has_a_rule_but_the_clock) {
   static const bool has_rule[UINT8_MAX + 1] = {
 #define CTX(m, p, g)  0
@@ -114,7 +114,7 @@ Test(order, blocked_syscall_end_waits_for_the_steal) {
                                         "GoSyscallEndBlocked dt=1\n"
                                         "EventBatch gen=1 m=1 time=9\n"
                                         "ProcSteal dt=1 p=0 p_seq=2 m=0\n");
-  tt_expect_order(&run, "m=0 GoSyscallBegin", "m=1 ProcSteal" /* later clock, earlier here */,
+  tt_expect_order(&run, "m=0 GoSyscallBegin", "m=1 ProcSteal" /* by the clock it is later */,
                   "m=0 GoSyscallEndBlocked");
   cr_assert_eq(find(&run, TW_EV_PROC_STEAL)->args[3], TW_PROC_SYSCALL);
   cr_assert_eq(find(&run, TW_EV_GO_SYSCALL_END_BLOCKED)->p, TO_NONE);
@@ -545,7 +545,7 @@ Test(order, long_names_that_begin_alike_are_shown_where_they_differ) {
           "\"...r one does, there\" of task 1, but its innermost is \"...r one does, here\"");
 }
 
-/* A dispatcher that ends regions of equal names in another order. */
+/* A dispatcher that ends regions with equal names in a different order. */
 Test(order, a_reader_may_go_on_past_regions_that_are_not_nested) {
   struct tt_run run =
       tt_order_text_by(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
@@ -690,7 +690,8 @@ Test(order, a_fault_names_generation_thread_and_byte) {
   tt_run_fini(&run);
 }
 
-/* Go's product of zero ticks and an infinite length is no number, which becomes the smallest time. */
+/* Go's product of zero ticks and an infinite length is not a number, and becomes the smallest
+ * time. */
 Test(order, a_frequency_of_zero_orders_as_in_go) {
   struct tt_run run = fits(GO22 "EventBatch gen=1 m=18446744073709551615 time=0\n"
                                 "Frequency freq=0\n"

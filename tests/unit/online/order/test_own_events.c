@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F2, F3, F6, F8, F9, F11, F12, F17: events of a program's own experiments are ordered by what the trace itself says
- * of them. */
+/* F2, F3, F6, F8, F9, F11, F12, F17: events of a program's own experiments are ordered by what
+ * the trace itself states of them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void put(struct trace *t, uint8_t type, unsigned n, uint64_t a, uint64_t 
   if (n > 1) t->w.pos += tw_varint_write(t->w.pos, b);
 }
 
-/* Thread m runs goroutine m on proc m from here on. */
+/* From here on thread m runs goroutine m on proc m. */
 static void begin_thread(struct trace *t, int64_t m, uint64_t time) {
   begin_batch(t, m, time, 0);
   put(t, TW_EV_PROC_STATUS, 2, (uint64_t)m, TW_PROC_RUNNING);
@@ -106,7 +106,7 @@ static size_t own_events(const struct tt_run *run, struct to_event out[16]) {
   return n;
 }
 
-/* Thread 2's clock is behind: by time its pops would come first. */
+/* Thread 2's clock is behind: in order of time its pops would come first. */
 static void queue_of_two(struct trace *t) {
   say_specs(t, specs);
   begin_thread(t, 1, 1000);
@@ -251,7 +251,7 @@ Test(own_events, that_do_not_fit_are_broken) {
   refused(two_stories, "line 1: experiment Other was already declared with another name or number");
 }
 
-/* Batches of that number that say something else are somebody else's. */
+/* Batches with that number but other content belong to another experiment. */
 Test(own_events, are_told_by_who_says_so_only) {
   struct trace *t = begin_trace();
 
@@ -315,7 +315,7 @@ Test(own_events, say_what_they_are) {
 
 enum { NOTE = 139, PUSH = 137, POP = 138 };
 
-/* State of the tests' handler: a Note may come only between a Push and its Pop. */
+/* State of the tests' handler: a Note must be between a Push and the Pop that follows. */
 struct queue {
   unsigned pushed, asked;
   const char *order;
@@ -450,7 +450,7 @@ Test(own_events, that_a_handler_refuses_are_broken_with_their_place) {
 
 static tb_rc ends(void *self, const struct to_handled *at) {
   (void)self, (void)at;
-  return TB_END; /* of a thread's events, to the orderer: no answer of a handler */
+  return TB_END; /* means "no more events" to the orderer; not allowed as a handler's answer */
 }
 
 static tb_rc runs_short(void *self, const struct to_handled *at) {
@@ -480,7 +480,8 @@ static tb_rc note_name(void *self, const struct to_handled *at) {
   return TB_OK;
 }
 
-/* The spec is asked before the handler, each number once, and an experiment's handler where the event has none. */
+/* The spec is asked before the handler, each number once; an experiment's handler is used for
+ * events that have none. */
 Test(own_events, have_their_own_handler_or_their_experiments) {
   struct queue queue = { .order = "! " };
   const struct to_handler handlers[] = { { "Queue", NULL, &queue, note_name },

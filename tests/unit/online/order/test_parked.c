@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that are parked come back when what they wait for is there: the same events in the same order as when
- * all are tried again and again. One scene for each thing that a thread can wait for: many threads that want
- * it before it is there, and who gives it to them, one after the other, later. */
+/* Parked threads come back when what they wait for is there: the same events in the same order
+ * as when all threads are tried again and again. One scene for each thing that a thread can wait
+ * for: many threads wait before it is there, and other threads provide it one after another,
+ * later. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -13,8 +14,9 @@ enum { THREADS = 40 };
 #define RUNNING         "ProcStatus dt=1 p=$1 pstatus=1\nGoStatus dt=1 g=$1 m=$1 gstatus=2\n"
 #define IN_A_CALL       RUNNING "GoSyscallBegin dt=1 p_seq=1 stack=0\n"
 
-/* $1 is the waiting thread's number and all that is its own, $2 100 more, $3 and $4 its early and its
- * late time. gives is the part of thread 0 for it, helps a batch of another thread. */
+/* $1 is the waiting thread's number and of its own P and goroutine, $2 is 100 more, $3 and $4
+ * are its early and its late time. gives: thread 0's part for this thread; helps: a batch of
+ * another thread. */
 static const struct scene {
   const char *what, *waits, *gives, *helps;
 } scenes[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks rules.def and events.def row by row, and tests what they promise of every event; test_order.c tests what is
- * special about each. */
+/* Walks rules.def and events.def row by row, and tests what holds for every event; test_order.c
+ * tests what is special about each. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +25,9 @@ static const bool has_rule[UINT8_MAX + 1] = {
 #include "online/order/rules.def"
 };
 
-enum { NEW_G = 5, SLEEPER = 2, MARK = 8191 /* FF 3F on the wire, which nothing else here is */ };
+enum { NEW_G = 5, SLEEPER = 2, MARK = 8191 /* FF 3F on the wire, as nothing else here */ };
 
-/* A value that fits the scene below, and any id that exists. */
+/* Returns a value that fits the scene below, or any id that exists. */
 static uint64_t fitting(uint8_t type, enum tw_arg_type arg) {
   switch (arg) {
   case TW_ARG_G: return type == TW_EV_GO_UNBLOCK ? SLEEPER : NEW_G;
@@ -86,8 +86,8 @@ Test(rules, an_event_is_refused_on_a_thread_that_lacks_what_it_needs) {
   cr_assert_gt(tried, 70);
 }
 
-/* The scene with the event in it; table: TW_EV_STRING or TW_EV_STACK, whose entry MARK is given another
- * number; 0: all is well. */
+/* Orders the scene with the event in it. table: TW_EV_STRING or TW_EV_STACK, whose entry MARK is
+ * renumbered; 0: nothing is wrong. */
 static struct tt_run order_with_mark(uint8_t type, unsigned marked, uint8_t table) {
   struct tt_run run = { 0 };
   struct tb_buf bytes;
@@ -132,8 +132,8 @@ Test(rules, an_event_that_names_a_string_or_stack_its_generation_lacks_is_refuse
   cr_assert_gt(tried, 25);
 }
 
-/* Two threads that claim the same goroutine or proc: a trace may say so, and what one takes away the other
- * must not find again. */
+/* Two threads that claim the same goroutine or proc: a trace may contain this. What one thread
+ * takes away, the other one must not find. */
 #define SAME_GOROUTINE                                                                             \
   "EventBatch gen=1 m=1 time=5\nProcStatus dt=1 p=1 pstatus=1\nGoStatus dt=1 g=1 m=1 gstatus=2\n"  \
   "GoDestroy dt=1\n"
@@ -176,7 +176,7 @@ Test(rules, a_state_that_only_a_made_up_trace_can_reach_is_refused) {
   }
 }
 
-/* A1: nothing is skipped. HeapAlloc's byte is made every other one there is. */
+/* A1: nothing is skipped. HeapAlloc's type byte is replaced by every value without a rule. */
 Test(rules, a_byte_that_is_no_timed_event_is_refused) {
   for (unsigned type = 0; type <= UINT8_MAX; type++) {
     struct tt_run run = { 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of the traces that lie in tests/data: what they show is in their generations, cell by cell and in sum. That spans are right is
- * shown elsewhere (test_spans.c, tests/conformance/spans.sh). */
+/* Pictures of the traces in tests/data: they show what is in the traces' generations, cell by
+ * cell and in sum. Other tests show that the spans are right (test_spans.c,
+ * tests/conformance/spans.sh). */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,8 @@ static to_ns at_most(to_ns a, to_ns b) {
   return a < b ? a : b;
 }
 
-/* A window of so few nanoseconds that each is a pixel: the cells are the spans, cut off at the edges. */
+/* A window of so few nanoseconds that each one is a pixel: the cells are the spans, cut off at
+ * the edges. */
 static void expect_exact(to_ns from, size_t in) {
   struct to_picture_ask ask = all_of_it(4096, 1 << TO_LANE_GOROUTINE);
   const struct to_scene *s = scene[in];
@@ -179,7 +181,8 @@ Test(picture, shows_each_span_where_there_is_a_pixel_for_it) {
   each_trace(expect_exact_cells);
 }
 
-/* Whatever the width: cells rise, do not overlap, are not more than two a pixel, and halves of one stretch are joined. */
+/* For any width: cells rise, do not overlap, are at most two a pixel, and halves of one stretch
+ * are joined. */
 static void expect_cells(const struct to_picture *p) {
   for (size_t i = 0; i < p->lanes; i++) {
     const struct to_lane *lane = &p->lane[i];

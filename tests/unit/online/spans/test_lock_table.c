@@ -26,7 +26,8 @@ static void close_table(void) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* The generation names n locks, at these addresses; the first has this name, if any. */
+/* A generation that names n locks, at these addresses; `name`, if any, is the name of the first
+ * lock. */
 static void generation(const uint64_t *object, size_t n, const char *name, uint64_t missed) {
   struct tw_batch head = { .gen = 1, .experiment = TW_EXPERIMENT_ALLOC_FREE }, read;
   struct tb_diag diag = { 0 };
@@ -125,7 +126,7 @@ Test(lock_table, locks_beyond_so_many_are_others) {
   close_table();
 }
 
-/* Each allocation fails in turn: what is known stays, and all of it is given back. */
+/* Each allocation fails in turn: what is known is kept, and all memory is freed at the end. */
 Test(lock_table, it_may_run_out_of_memory) {
   tb_rc rc = TB_BUDGET;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans of events made by hand: what each carries beyond its length. That lengths are Go's, to the nanosecond, is
- * shown on real traces: tests/conformance/spans.sh. */
+/* Spans of events written by hand: what each span has besides its length.
+ * tests/conformance/spans.sh shows on real traces that lengths equal Go's, to the nanosecond. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void copy_text(char out[TEXT_MAX], struct to_string text) {
 }
 
 static void keep_one(const struct to_span *span) {
-  if (count == SPANS_MAX) count = 0; /* the test that has so many does not look */
+  if (count == SPANS_MAX) count = 0; /* a test with that many spans does not look at them */
   struct kept *k = &kept[count++];
 
   *k = (struct kept){ .span = *span };
@@ -75,7 +75,7 @@ static void end(void) {
 #define FEED(...)                                                                                  \
   cr_assert_eq(to_spans_events(spans, &gen, &(struct to_event){ __VA_ARGS__ }, 1), TB_OK)
 
-/* Goroutine g has slot g; it runs on P 0 and thread 100, unless said. */
+/* Goroutine g has slot g; unless stated otherwise it runs on P 0 and thread 100. */
 #define ON .m = 100, .p = 0
 #define NEW(g_, at)                                                                                \
   FEED(ON, .g = TO_NONE, .type = TW_EV_GO_CREATE, .time = at, .slot = g_, .args = { g_, 3, 4 })
@@ -132,7 +132,8 @@ Test(spans, a_wait_knows_its_reason_its_stack_and_its_waker) {
   cr_assert_str_eq(function_of(wait->by_stack), "main.wake");
   cr_assert(wait->from_known && wait->until_known && !wait->open);
   cr_assert_eq(wait->thread, TO_NONE);
-  const struct to_span *last = &kept[count - 1].span; /* it waited for a P, where it had waited */
+  /* runnable, with the stack of the wait before */
+  const struct to_span *last = &kept[count - 1].span;
   cr_assert_eq(last->state, TO_GO_RUNNABLE);
   cr_assert_eq(last->cause, TO_CAUSE_UNBLOCKED);
   cr_assert_eq(last->until - last->from, 10);
@@ -153,7 +154,7 @@ Test(spans, a_call_is_one_span_and_its_pieces_say_when_it_had_a_p) {
   FEED(ON, .g = 7, .type = TW_EV_GO_SYSCALL_BEGIN, .time = 40, .args = { 2, 1 });
   FEED(.m = 101, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL, .time = 60,
        .args = { 0, 3, 100, TW_PROC_SYSCALL });
-  NEW(8, 61); /* another goroutine has the P meanwhile */
+  NEW(8, 61); /* another goroutine runs on the P meanwhile */
   START(8, 62);
   FEED(.m = 100, .p = TO_NONE, .g = 7, .type = TW_EV_GO_SYSCALL_END_BLOCKED, .time = 70);
   FEED(.m = 100, .p = 1, .g = TO_NONE, .type = TW_EV_GO_START, .time = 75, .slot = 7,
@@ -226,7 +227,7 @@ Test(spans, stacks_of_what_is_open_outlive_their_generation) {
   cr_assert_str_eq(function_of(only(TO_SPAN_GOROUTINE, TO_GO_WAITING)->span.stack), "main.wait");
   count = 0;
   WAIT(8, 70);
-  SYNC(80, 3); /* nothing said that the generation had ended */
+  SYNC(80, 3); /* the end of the generation was not reported */
   START(7, 85);
   WAKE(7, 8, 90);
   uint32_t number;
@@ -259,7 +260,7 @@ Test(spans, what_is_open_can_be_asked_for_and_a_hole_cuts_it) {
   cr_assert_eq(to_spans_open(spans, keep_open, NULL), TB_OK);
   cr_assert_eq(count, 0);
   SYNC(100, 2);
-  END(7, 110); /* of a goroutine that is not known any more */
+  END(7, 110); /* ends a goroutine that is no longer known */
   cr_assert_eq(count, 0);
   end();
 }
@@ -277,7 +278,7 @@ Test(spans, ranges_tasks_regions_and_logs_have_their_names) {
   FEED(ON, .g = 7, .type = TW_EV_STW_END, .time = 36, .args = { 2 });
   FEED(ON, .g = 7, .type = TW_EV_USER_REGION_END, .time = 40, .args = { 50, 3, 2 });
   FEED(ON, .g = 7, .type = TW_EV_USER_REGION_BEGIN, .time = 41, .args = { 50, 3, 1 });
-  END(7, 45); /* ends that region, which the trace does not */
+  END(7, 45); /* also ends the open region, whose end is not in the trace */
   cr_assert_str_eq(only(TO_SPAN_LOG, 0)->text, "said");
   cr_assert_str_eq(only(TO_SPAN_RANGE, TO_RANGE_STW)->name, "GC mark termination");
   cr_assert_eq(only(TO_SPAN_RANGE, TO_RANGE_STW)->span.life, 1);
@@ -306,7 +307,7 @@ Test(spans, a_label_is_on_the_spans_of_its_stay_on_the_thread) {
   end();
 }
 
-/* From here on each is a fault that a review of this code found. */
+/* Each of the following tests shows a fault that a review of this code found. */
 
 Test(spans, a_label_that_is_set_again_stays_on_the_spans_before) {
   begin(TO_WANT_GO(SYSCALL));
@@ -354,7 +355,7 @@ Test(spans, one_goroutine_may_stop_the_world_for_two_reasons) {
   FEED(ON, .g = 7, .type = TW_EV_STW_END, .time = 50, .args = { 2 });
   cr_assert_eq(count, 1);
   cr_assert_eq(kept[0].span.from, 30);
-  END(7, 60); /* and the other one ends with its goroutine */
+  END(7, 60); /* the other region ends with its goroutine */
   cr_assert_eq(count, 2);
   cr_assert(kept[1].span.from == 40 && kept[1].span.until == 60 && !kept[1].span.until_known);
   cr_assert_str_eq(kept[1].name, "checkout");
@@ -390,7 +391,7 @@ Test(spans, a_goroutine_that_changes_its_p_while_it_runs_is_found) {
   end();
 }
 
-/* Work that a made-up trace of many goroutines and many empty generations could force. */
+/* Work that an artificial trace of many goroutines and many empty generations could cause. */
 Test(spans, generations_without_events_do_not_walk_over_all_goroutines_for_ever) {
   begin(TO_WANT_GO(WAITING));
   SYNC(1, 1);
@@ -409,8 +410,8 @@ Test(spans, generations_without_events_do_not_walk_over_all_goroutines_for_ever)
   end();
 }
 
-/* Events without sense, as a broken trace or a program that writes its own may have them: no fault, and all memory
- * comes back, whatever it is that finds no room. */
+/* Senseless events, as in a broken trace or from a program that writes its own: no fault, and
+ * all memory is freed, whichever allocation fails. */
 Test(spans, no_events_break_it_and_no_memory_is_lost) {
   static const uint8_t types[] = { TW_EV_GO_CREATE,         TW_EV_GO_START,
                                    TW_EV_GO_BLOCK,          TW_EV_GO_UNBLOCK,
@@ -457,7 +458,8 @@ Test(spans, no_events_break_it_and_no_memory_is_lost) {
   cr_assert_gt(short_of_memory, 0);
 }
 
-/* A made-up trace: it runs on a thread without a P, and the P of a call on that thread is taken away. */
+/* An artificial trace: the goroutine runs on a thread without a P, and the P of a call on that
+ * thread is taken away. */
 Test(spans, one_that_runs_is_in_no_call_that_could_lose_a_p) {
   begin(TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL));
   SYNC(1, 1);
@@ -485,7 +487,7 @@ Test(spans, the_last_p_whose_calls_are_counted_counts_as_the_first) {
   cr_expect_eq(call_time_on(TO_SPANS_PROCS_NEAR), 0);
 }
 
-/* The P's number is beyond those that are found without a map. */
+/* The P's number is beyond those that need no map. */
 Test(spans, a_call_on_a_far_p_knows_when_it_lost_it) {
   enum { FAR = TO_SPANS_PROCS_NEAR + 44 };
 

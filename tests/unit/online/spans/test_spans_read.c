@@ -93,7 +93,7 @@ static const struct to_span *open_one(enum to_span_kind kind, int64_t id) {
   return &found;
 }
 
-#define TABLE "EventBatch gen=1 m=18446744073709551615 time=0\n" /* of no thread */
+#define TABLE "EventBatch gen=1 m=18446744073709551615 time=0\n" /* without a thread */
 
 #define START                                                                                      \
   "EventBatch gen=1 m=0 time=100\n"                                                                \
@@ -131,7 +131,7 @@ Test(spans_read, a_proc_in_a_short_call_stays_with_its_thread) {
   end();
 }
 
-/* J1, J2: threads that run goroutines or do not, and no proc in sight. */
+/* J1, J2: threads with and without goroutines, and no proc at all. */
 Test(spans_read, a_thread_is_idle_running_in_a_call_and_blocked_in_it) {
   read_text(TO_WANT(THREAD), "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
                              "EventBatch gen=1 m=1 time=200\n"
@@ -150,7 +150,7 @@ Test(spans_read, a_thread_is_idle_running_in_a_call_and_blocked_in_it) {
   end();
 }
 
-/* As Go 1.25 does: the proc first, the end of the call then. */
+/* The order of Go 1.25: first the proc, then the end of the call. */
 Test(spans_read, a_blocked_thread_that_gets_a_proc_is_blocked_until_its_call_ends) {
   read_text(TO_WANT(THREAD), "Trace Go1.26\n" START "GoSyscallBegin dt=5 p_seq=1 stack=0\n"
                              "EventBatch gen=1 m=1 time=200\n"
@@ -205,7 +205,8 @@ Test(spans_read, a_sample_that_names_a_goroutine_that_is_not_on_its_thread_is_fl
   end();
 }
 
-/* The context in which the orderer saw an event is where the spans that are open have goroutine, thread and proc. */
+/* Compares the context of each event, as the orderer saw it, with goroutine, thread and proc of
+ * the open spans. */
 static tb_rc compare(void *self, const struct to_generation *gen, const struct to_event *events,
                      size_t n) {
   unsigned *seen = self;
@@ -236,7 +237,7 @@ static void follow(const struct tt_stored *trace) {
   end();
 }
 
-/* G6: any goroutine, asked at any moment. */
+/* G6: any goroutine, asked for at any moment. */
 Test(spans_read, what_is_open_is_where_the_orderer_is_in_real_traces) {
   cr_assert_gt(tt_each_stored("tests/data", 200000, follow), 4);
 }

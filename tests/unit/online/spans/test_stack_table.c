@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks that go from one table into another. */
+/* Stacks that are copied from one table into another. */
 #include <criterion/criterion.h>
 #include <string.h>
 
