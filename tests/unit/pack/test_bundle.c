@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every event of real traces, packed as a lease's bundle and read back by protobuf-c. */
+/* Every event of real traces, packed into a lease's bundle and read by protobuf-c. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,7 +215,8 @@ Test(bundle, an_object_of_the_heap_has_the_name_of_its_type) {
   cr_assert_gt(run.type_names, 100);
 }
 
-/* Packs one object into a bundle with a memory limit: 0 has no place, 1 no name, 2 both. */
+/* Packs one object into a bundle with a memory limit. Returns 0 if it does not fit, 1 if its
+ * name does not fit, 2 if both fit. */
 static int pack_object(const struct to_generation *gen, const struct to_event *ev, size_t limit) {
   const struct to_duration none = { 0 };
   struct tp_bundle bundle;
@@ -256,7 +257,7 @@ Test(bundle, without_memory_for_names_the_objects_come_without_them) {
   cr_assert(got[0] > 0 && got[1] > 5 && got[2] > 5, "%zu %zu %zu", got[0], got[1], got[2]);
 }
 
-/* At each limit the bundle holds the events that were taken, whole. */
+/* For each limit: the bundle holds the events that were accepted, and holds them whole. */
 static tb_rc pack_within(void *self, const struct to_generation *gen, const struct to_event *events,
                          size_t n) {
   const struct to_duration none = { 0 };

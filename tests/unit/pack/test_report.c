@@ -64,7 +64,7 @@ static Tracecollect__V1__StreamReport *pack_and_unpack(struct tt_analyses *t,
   return r;
 }
 
-/* A column of the table's only row. */
+/* Returns a column of the table's only row. */
 static const Value *only(const Report *report, const char *name, const char *column) {
   struct tp_table table;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports that a collector sends may be smaller than the ones an analysis made. */
+/* Reports that a collector sends may be smaller than those that an analysis made. */
 #include <criterion/criterion.h>
 
 #include "pack/trim.h"
@@ -22,7 +22,7 @@ Test(trim, the_row_of_the_rest_has_no_share_of_one_of_its_rows) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   Table *types = report->report->tables[BY_TYPE];
 
-  swap_rows(types, 0, 1); /* the one with a share is cut off */
+  swap_rows(types, 0, 1); /* cuts off the row with a share */
   tp_report_trim(report, 1);
   cr_assert_eq(types->n_rows, 2);
   const Row *other = types->rows[1];

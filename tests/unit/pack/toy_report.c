@@ -103,7 +103,7 @@ static Table types = {
                   .p999_ns = 15, .lower_bounds = 1),
            SHARE(0.25)),
        ROW(WORD("small"), SPREAD(.count = 1, .total_ns = 9, .max_ns = 9, .p50_ns = 9, .p90_ns = 9,
-                                 .p99_ns = 9, .p999_ns = 9))) /* a column too few */
+                                 .p99_ns = 9, .p999_ns = 9))) /* one column is missing */
 };
 static Table queue = { BASE(table), .rows_total = 1,
                        LIST(rows, ROW(NUMBER(17), NUMBER(1234567), NUMBER(1), STACK(99))) };

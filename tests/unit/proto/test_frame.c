@@ -17,7 +17,7 @@ static size_t build(enum tp_kind kind, uint64_t seq, uint64_t gen, unsigned char
   return TP_HEADER_BYTES + sizeof trace_bytes;
 }
 
-/* Gives a frame whose header was tampered with a fitting checksum. */
+/* Gives a frame with a changed header the right checksum. */
 static void seal(unsigned char *frame, size_t len) {
   uint32_t crc = tb_crc32c(tb_crc32c(0, frame + TP_HEADER_BYTES, len), frame, 24);
 

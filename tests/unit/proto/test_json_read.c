@@ -20,7 +20,7 @@ static void begin(void) {
   tb_diag_clear(&diag);
 }
 
-/* Out of a buffer of its own, so that a sanitizer sees a read past it. */
+/* Reads from a buffer of the exact size, so that a sanitizer notices a read past it. */
 static tb_rc read_as(const ProtobufCMessageDescriptor *of, const char *text, size_t n, void *out) {
   char *copy = malloc(n);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The routes' table, and parameters as messages: what is written is read back. */
+/* The routes' table, and parameters as messages: reading returns what was written. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -141,7 +141,8 @@ static uint64_t chance(void) {
   return seed >> 20;
 }
 
-/* A query with a chance of each parameter, and values at random: read, it is a message that may be asked. */
+/* Writes a query that contains each parameter at random, with random values: the result of
+ * reading it is a message that may be asked. */
 static void write_at_random(struct tb_buf *out, enum tp_route_id id) {
   const char *between = "";
 
@@ -246,7 +247,7 @@ Test(query, what_is_not_given_is_the_default_and_is_not_written) {
                TB_OK, "%s", s.diag.text);
   cr_expect(span->goroutine == -1 && span->proc == 0 && span->thread == -1 && span->ns == 0);
 
-  /* As a client makes it: 0 where 0 makes no sense. */
+  /* The message as a client makes it: a 0 that makes no sense counts as unset. */
   Tracecollect__V1__ListRequest plain = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   plain.settle = true;
   tb_buf_clear(&s.text);

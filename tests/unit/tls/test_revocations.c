@@ -78,9 +78,9 @@ static X509 *cert_of(const char *file) {
 
 struct draft {
   const char *authority; /* folder */
-  long serials;          /* 1..serials are taken back */
-  const char *cert;      /* and this one's */
-  long next_s;           /* from now on */
+  long serials;          /* 1..serials are revoked */
+  const char *cert;      /* the serial of this certificate, too */
+  long next_s;           /* nextUpdate, from now on */
   bool is_delta;
 };
 
@@ -257,7 +257,7 @@ Test(revoked, lists_of_two_authorities_in_one_file_count_each_for_its_own) {
   cr_assert_eq(system(command), 0);
   X509 *other = cert_of("b/agent.pem");
   write_list("w", usual);
-  write_list("a", second); /* the number of a's reader, but b's word */
+  write_list("a", second); /* revokes the serial number of a's reader, but in b's name */
   cr_assert_eq(read_it(), TB_OK, "%s", diag.text);
   cr_expect(has("a/agent.pem"));
   bool same_issuer = false;
@@ -334,7 +334,7 @@ Test(revoked, a_list_with_another_signature_is_refused) {
   cr_expect_not(has("a/agent.pem"));
 }
 
-/* Every length: it is refused, or all of the list is there. */
+/* The list cut at every length: either it is refused, or the whole list is there. */
 Test(revoked, a_list_cut_anywhere_is_refused) {
   struct stat st;
   unsigned whole = 0;

@@ -4,7 +4,7 @@
 
 #include "tls/role.h"
 
-/* The table once more, as the reference has it. */
+/* The table as in the reference, written out again. */
 Test(role, each_may_do_this_and_nothing_else) {
   static const char *const may[TC_ROLES_ALL] = {
     [TC_ROLE_SERVER] = "state serve ",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two threads answer as one does: the same events, stacks and strings, verdict, place and words. */
+/* Two threads give the same result as one: the same events, stacks and strings, verdict, place
+ * and words. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void mix_text(struct answer *a, struct to_string text) {
   for (size_t i = 0; i < text.len; i++) mix(a, (unsigned char)text.data[i]);
 }
 
-/* A stack is read through the table of all frames, which one side makes ahead. */
+/* A stack is read through the table of all frames, which one of the two makes in advance. */
 static void mix_stack(struct answer *a, const struct to_generation *gen, uint64_t id) {
   struct to_stack_iter it;
   struct to_frame frame;
@@ -57,7 +58,7 @@ static tb_rc take(void *self, const struct to_generation *gen, const struct to_e
   return TB_OK;
 }
 
-/* Bytes in pieces, each gone with the next call; or all at once, in place. */
+/* Bytes in pieces, each freed by the next call; or all at once, without a copy. */
 struct bytes {
   const unsigned char *pos;
   size_t left, piece;
@@ -149,7 +150,7 @@ static void compare(const char *name, const unsigned char *data, size_t n, size_
             "%s: place of \"%s\"", name, one.diag.text);
 }
 
-/* Whole, cut off, and with a byte that is another in it. */
+/* Compares with the trace whole, cut off, and with changed bytes. */
 static void compare_all(const char *name, unsigned char *data, size_t n, unsigned wounds) {
   compare(name, data, n, 0, true);
   compare(name, data, n, PIECE, false);
@@ -212,7 +213,7 @@ Test(ahead, a_source_that_fails_ends_the_trace) {
   tt_pack_free(&seeds);
 }
 
-/* Whoever has seen enough need not see the rest. */
+/* A reader that has seen enough need not read the rest. */
 Test(ahead, can_be_closed_at_any_time) {
   struct tt_pack seeds = tt_seeds_load();
 

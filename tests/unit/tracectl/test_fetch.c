@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracectl fetch` itself, as a user calls it, against HTTP with a real store behind it. */
+/* `tracectl fetch` itself, as a user runs it, over HTTP with a real store behind it. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ static void close_host(void) {
 
 TestSuite(fetch, .init = open_host, .fini = close_host);
 
-/* Runs tracectl with the words; answers its exit code and keeps what it said on stderr. */
+/* Runs tracectl with these words; returns its exit code and keeps its stderr in `said`. */
 __attribute__((format(printf, 1, 2))) static int run(const char *fmt, ...) {
   char words[512], command[1024];
   va_list args;
@@ -79,7 +79,7 @@ static bool has_said(const char *words) {
   return strstr(said, words) != NULL;
 }
 
-/* The file is the header and these generations as tt_generation() wrote them. */
+/* Expects the file to be the header and these generations as tt_generation() wrote them. */
 static void expect_file(const char *name, uint64_t first, uint64_t last) {
   static unsigned char got[1 << 20], want[BATCH_BYTES];
   FILE *f = fopen(name, "r");
@@ -176,14 +176,14 @@ static void end_stream(struct tt_writer *w) {
   tt_detach(&host.store, w->conn);
 }
 
-/* A service that was restarted: its earlier processes' streams match, too. */
+/* A service was restarted: the streams of its earlier processes match, too. */
 Test(fetch, of_several_streams_the_live_one_is_taken_else_the_newest) {
   struct tt_writer first = write_generations(9, 1, 1);
 
   end_stream(&first);
   struct tt_writer last = write_generations(7, 1, 2);
   struct tt_writer silent = tt_host_writer(&host, 8, 8);
-  tt_header(&silent); /* live, with nothing to fetch */
+  tt_header(&silent); /* live, but without anything to fetch */
   cr_assert(tt_wait_acked(&host.store, silent.stream, silent.seq));
   cr_assert_eq(run("fetch --service shop --last 3s -o t.trace"), 0, "%s", said);
   cr_assert(has_said("3 streams match, this is the live one: shop host-7, --stream "
@@ -285,7 +285,7 @@ Test(fetch, rotten_bytes_are_no_trace) {
   cr_assert_eq(run("fetch -o t.trace"), 1);
   cr_assert(has_said("segment 2: its bytes no longer match their XXH3-128"), "%s", said);
   cr_assert_neq(access("t.trace", F_OK), 0);
-  cr_assert_neq(system("ls *.part-* >/dev/null 2>&1"), 0); /* nothing half-written stays */
+  cr_assert_neq(system("ls *.part-* >/dev/null 2>&1"), 0); /* no incomplete file is left */
 }
 
 Test(fetch, wrong_use_is_told_and_exits_2) {
@@ -377,7 +377,7 @@ Test(fetch_joined, status_counts_what_is_still_written_as_list_does) {
 
 /* --- a connection that is cut ------------------------------------------------------------------ */
 
-/* Passes on what is asked and answered, and ends each connection after so many bytes of answers. */
+/* Passes on questions and answers, and ends each connection after that many bytes of answers. */
 static struct {
   int door;
   pthread_t thread;
@@ -385,7 +385,7 @@ static struct {
   atomic_uint cuts;
 } cutter;
 
-/* False: one of them has ended, or enough has been answered. */
+/* Returns false if one side has closed, or enough answers have passed. */
 static bool pass_on(struct pollfd ends[2], size_t *left) {
   char bytes[4096];
 
@@ -415,7 +415,7 @@ static void *serve_cuts(void *self) {
   return self;
 }
 
-/* The cut hits the head of the list, or each of sixteen parts of the file. */
+/* The connection is cut in the head of the list, or in each sixteenth of the file. */
 Test(fetch_joined, what_is_cut_goes_on_where_it_was) {
   struct sockaddr_un at = { .sun_family = AF_UNIX };
   struct tt_writer w = write_generations(7, 1, 9);
@@ -427,7 +427,7 @@ Test(fetch_joined, what_is_cut_goes_on_where_it_was) {
   cutter.door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   cr_assert_eq(bind(cutter.door, (struct sockaddr *)&at, sizeof at), 0);
   cr_assert_eq(listen(cutter.door, 8), 0);
-  cutter.bytes = 4000 + file_bytes / 16; /* a list goes through; heads take some 600 */
+  cutter.bytes = 4000 + file_bytes / 16; /* enough for a list; heads take some 600 bytes */
   cr_assert_eq(pthread_create(&cutter.thread, NULL, serve_cuts, NULL), 0);
   ask_at(at.sun_path);
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A collector's answers are not trusted: numbers that do not fit together are refused by name. */
+/* A collector's answers are not trusted: the error for numbers that do not fit together names
+ * them. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ Test(fetch_plan, a_generation_lies_inside_its_segment) {
   }
 }
 
-/* Three generations in one file; the second says that it was traced an hour before. */
+/* Three generations in one file; according to the second, it was traced an hour before. */
 Test(fetch_plan, a_clock_that_was_set_back_parts_what_is_asked_for) {
   enum { HOUR_S = 3600, PIECE = 100 };
   generation_meta gen[3], *gens[] = { &gen[0], &gen[1], &gen[2] };

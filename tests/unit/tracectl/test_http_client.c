@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote/http.c against a server of the test's, which answers from a script and notes what it was asked. */
+/* remote/http.c against a server of the test's own, which answers from a script and notes each
+ * request. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +18,8 @@ enum { HEARD_MAX = 256, HEARD_BYTES = 1024, SEGMENT = 16000, PLACES = 16 };
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/protobuf\r\n"
 
-/* A connection a row: what is said to each question on it, then its end. NULL ends the script. */
+/* A row for each connection: the answer to each request on it, then its end. NULL ends the
+ * script. */
 struct turn {
   const char *text;
   size_t len;
@@ -42,7 +44,7 @@ static struct {
 
 /* ---- the server ---- */
 
-/* A head, and the body that it announces. */
+/* Receives a head, and the body that it announces. */
 static bool hear(int fd, char out[HEARD_BYTES]) {
   size_t n = 0, whole = HEARD_BYTES;
 
@@ -178,7 +180,7 @@ Test(http_client, a_collectors_error_is_its_code_and_words) {
   open_server(script);
   cr_assert_eq(get("/a"), TB_NOTFOUND);
   cr_assert_str_eq(diag.text, "no segment 99");
-  cr_assert_eq(get("/b"), TB_BUSY, "%s", diag.text); /* and it is not asked again */
+  cr_assert_eq(get("/b"), TB_BUSY, "%s", diag.text); /* the request is not repeated */
   cr_assert_str_eq(diag.text, "wait a little");
   close_server();
   cr_assert_eq(server.n, 2);
@@ -282,7 +284,7 @@ static tb_rc take(void *self, const unsigned char *bytes, size_t n) {
   return TB_OK;
 }
 
-/* Each connection gives a sixteenth more than the one before. */
+/* Each connection delivers a sixteenth more than the one before. */
 Test(http_client, a_range_goes_on_where_it_was_cut) {
   static struct turn script[PLACES + 1];
   static char text[PLACES][SEGMENT + 200];

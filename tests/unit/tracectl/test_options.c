@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of options: what it reads, and what it says of words that do not fit. */
+/* A table of options: how it reads words, and its errors for words that do not fit. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static const struct tk_option rows[] = {
 static struct target t;
 static char said[2000];
 
-/* The words after the verb, in one line. What is written to stderr goes to `said`. */
+/* line: the words after the verb. Text that goes to stderr is stored in `said`. */
 static int give(const char *line) {
   static char words[500];
   char *argv[40] = { words, NULL };
@@ -131,7 +131,7 @@ Test(options, an_old_name_is_an_error_that_tells_the_new_one) {
   expect_refused("-n 3", "no option -n; use --top");
   expect_refused("--rows 3", "no option --rows; use --top");
   expect_refused("--fl -fn3", "no option -n; use --top");
-  expect_refused("--to 3", "no option --to; did you mean --top?"); /* there is no --until here */
+  expect_refused("--to 3", "no option --to; did you mean --top?"); /* this verb has no --until */
 }
 
 Test(options, an_option_that_may_be_repeated_has_its_limit) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expected texts are what Go 1.26's strconv.Quote answers. */
+/* The expected texts are what Go 1.26's strconv.Quote returns. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ Test(quote, what_unicode_does_not_print_gets_its_number) {
   QUOTES("\xc2\xa0", "\"\\u00a0\"");             /* no-break space */
   QUOTES("\xe2\x80\x8b", "\"\\u200b\"");         /* zero width space */
   QUOTES("\xf3\xa0\x80\x81", "\"\\U000e0001\""); /* language tag */
-  QUOTES("\xef\xbf\xbd", "\"\xef\xbf\xbd\"");    /* U+FFFD itself is a character */
+  QUOTES("\xef\xbf\xbd", "\"\xef\xbf\xbd\"");    /* U+FFFD itself is a valid character */
   QUOTES("\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"");
 }
 
@@ -67,7 +67,7 @@ Test(quote, json_escapes_what_a_terminal_would_obey) {
   cr_assert_str_eq((const char *)out.data, "\"\\u009b2J\\u007f\\u202e\\udb40\\udc01\xc3\xa9\"");
 }
 
-/* Each of them by every way in which text of others is shown. */
+/* Expects this text from every function that shows text of others. */
 static void shows(const char *text, const char *expected) {
   char copy[64], *file_text = NULL;
   size_t n = strlen(text), file_len;
@@ -96,7 +96,7 @@ Test(plain, what_a_terminal_would_obey_is_a_question_mark) {
         "?2J ? ?"); /* C1 in UTF-8: CSI, DCS, OSC */
   shows("\x9b"
         "2J",
-        "?2J");                                  /* and as a byte */
+        "?2J");                                  /* and as single bytes */
   shows("\xc0\x9b \xe0\x82\x9b", "?? ???");      /* and overlong */
   shows("a\xe2\x80\xae z\xe2\x81\xa6", "a? z?"); /* marks of direction */
   shows("\xe2\x80\xa8", "?");                    /* line separator */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report of a kind that no analysis has, as text and as CSV. */
+/* A report of a kind that no analysis makes, as text and as CSV. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ Test(report_text, tables_follow_their_schema) {
   expect_piece("1.23 ms   yes  (stack unknown)\n");
 }
 
-/* The heading "count", since there is one distribution; 0 ns is a time, and a key that is not there is unknown. */
+/* The heading is "count", since there is one distribution; 0 ns is a time, and a missing key is
+ * unknown. */
 Test(report_text, a_row_says_what_is_zero_and_what_is_unknown) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   Tracecollect__V1__Row *small = report->report->tables[1]->rows[1];
@@ -130,7 +131,7 @@ static void infect_fields(Tracecollect__V1__FieldSchema **field, size_t n) {
   }
 }
 
-/* A table with two stacks, of which each row says the name. */
+/* A table with two stacks, each of whose rows contains the name. */
 Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   Tracecollect__V1__ReportSchema *schema = report->report->schema;
@@ -154,7 +155,7 @@ Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
   tt_toy_report_free();
 }
 
-/* Each width has room for its own choice of columns. */
+/* For each width other columns are chosen. */
 Test(report_text, lines_fit_the_page) {
   for (unsigned columns = 60; columns < 200; columns++) {
     print_toy(columns, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors, and where a client finds its collector. */
+/* Selectors, and how a client finds its collector. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,8 @@ Test(selector, one_segment_by_its_id) {
   cr_assert_eq(tk_selector_segment(&s, "13", NULL), TB_BROKEN);
 }
 
-/* --- where ------------------------------------------------------------------------------------- */
+/* --- where the collector is
+ * -------------------------------------------------------------------- */
 
 static char folder[64], *home;
 
@@ -246,7 +247,7 @@ Test(where, a_certificate_wants_its_key_and_lists_their_authority) {
   struct tk_client_args args = { .server = "h" };
   struct tk_endpoint where;
 
-  cr_assert_str_eq(find(&args)->ca, ""); /* the system's authorities, and no certificate */
+  cr_assert_str_eq(find(&args)->ca, ""); /* uses the system's authorities, and no certificate */
   args.tls_cert = "/c/mine.pem";
   tb_diag_clear(&diag);
   cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view that `tracectl top` makes of a collector's answers, and its layout. */
+/* The model that `tracectl top` makes from a collector's answers, and its layout. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { SECOND = 1000000000 };
 
 typedef Tracecollect__V1__StreamStatus stream_status;
 
-/* An answer with so many streams, named s00/one and on, the last one without connection. */
+/* An answer with that many streams, named s00/one and so on, the last one without a connection. */
 struct answer {
   Tracecollect__V1__StatusReply reply;
   stream_status stream[100], *streams[100];
@@ -113,7 +113,7 @@ Test(top, streams_that_are_gone_or_not_wanted_are_not_there) {
   free(m);
 }
 
-/* The columns that top reads of what is blocked now. */
+/* The columns that top reads of the table of calls that are blocked now. */
 static Tracecollect__V1__ReportSchema *calls_schema(void) {
   static char goroutine[] = "goroutine", age[] = "age_ns", stack[] = "stack",
               table[] = "blocked_now";
@@ -137,7 +137,7 @@ static Tracecollect__V1__ReportSchema *calls_schema(void) {
   return &schema;
 }
 
-/* The one stack of the reports: a frame of the runtime, then one of the program. */
+/* The only stack of the reports: a frame of the runtime, then a frame of the program. */
 static void fill_stack(Tracecollect__V1__Report *r) {
   static char inner[] = "syscall.Syscall", outer[] = "example.com/shop/db.(*conn).read",
               file[] = "a/conn.go";
@@ -160,7 +160,7 @@ static void fill_stack(Tracecollect__V1__Report *r) {
   r->n_stacks = 1;
 }
 
-/* A report of a stream: calls blocked for 1 ms, 2 ms and so on. */
+/* Returns a report of a stream: calls blocked for 1 ms, 2 ms and so on. */
 static void report_calls_of(struct tk_top_model *m, size_t stream, size_t n) {
   static char kind[] = "syscall";
   static Tracecollect__V1__Value value[200][3], *values[200][3];
@@ -215,7 +215,8 @@ Test(top, blocked_calls_stand_oldest_first_where_the_program_made_them) {
   free(m);
 }
 
-/* Two streams, of which the first had its last data so many seconds before the collector says what time it is. */
+/* Two streams. The first one's last data is this many seconds older than the collector's current
+ * time. */
 static struct tk_top_model *model_aged(unsigned seconds, uint64_t wall_ns) {
   static const struct tk_selector all;
   struct tk_top_model *m = model_of(2);
@@ -223,7 +224,7 @@ static struct tk_top_model *model_aged(unsigned seconds, uint64_t wall_ns) {
 
   answer(&a, 2, 0, 0);
   a.reply.wall_ns = wall_ns;
-  a.stream[0].last_wall_ns = AS_OF_NS - (uint64_t)seconds * SECOND; /* 0: nothing is archived */
+  a.stream[0].last_wall_ns = AS_OF_NS - (uint64_t)seconds * SECOND; /* 0: nothing was archived */
   a.stream[1].last_wall_ns = AS_OF_NS - SECOND;
   tk_top_take_status(m, &a.reply, &all, 2 * SECOND);
   tk_top_clear_reports(m);

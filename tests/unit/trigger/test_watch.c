@@ -50,7 +50,7 @@ static void tear_down(struct stage *s) {
   tt_analyses_close(&s->t);
 }
 
-/* Answers how many rules fired. */
+/* Returns how many rules fired. */
 static unsigned generation(struct stage *s) {
   s->fired = 0;
   cr_assert_eq(tr_watch_generation(s->watch, s->t.a, &(struct tr_fired_sink){ s, on_fired }),

@@ -55,7 +55,7 @@ Test(frames, the_nth_bit_is_found) {
   }
 }
 
-/* Frames as Go writes them, or as nobody does; answers their end and the largest string id. */
+/* Writes frames as Go does, or as nobody does; returns their end and the largest string id. */
 static unsigned char *write_frames(unsigned char *out, unsigned n, unsigned id_bits,
                                    uint64_t *max) {
   for (unsigned i = 0; i < 4 * n; i++) {
@@ -64,7 +64,7 @@ static unsigned char *write_frames(unsigned char *out, unsigned n, unsigned id_b
     uint64_t value = random_up_to_bits(random_number() % 500 == 0 ? 64 : bits);
     if (is_string && value > *max) *max = value;
     out += tw_varint_write(out, value);
-    if (random_number() % 200 == 0) { /* padded with a group of nothing */
+    if (random_number() % 200 == 0) { /* padded with a group of zero bits */
       out[-1] |= 0x80;
       *out++ = 0;
     }
@@ -81,7 +81,8 @@ Test(frames, their_end_and_their_largest_string_are_those_of_reading_them) {
     unsigned n = (unsigned)(random_number() % (TW_STACK_FRAMES_MAX + 1));
     uint64_t before = random_up_to_bits(16), max = before, got = before;
     unsigned char *end = write_frames(bytes, n, (unsigned)(random_number() % 16), &max);
-    memset(end, (int)(random_number() & 0xff), TW_BLOCK_BYTES); /* what follows is not theirs */
+    /* the bytes after the frames do not belong to them */
+    memset(end, (int)(random_number() & 0xff), TW_BLOCK_BYTES);
     const unsigned char *at = tw__frames_end(bytes, end + TW_BLOCK_BYTES, n, &got);
     uint64_t got_anywhere = before;
     cr_assert_eq(tw__frames_end_anywhere(bytes, end + TW_BLOCK_BYTES, n, &got_anywhere), at);
@@ -99,7 +100,7 @@ Test(frames, what_cannot_be_read_is_left_to_who_reads_one_by_one) {
   unsigned char bytes[4 * TW_BLOCK_BYTES];
   uint64_t max = 0;
 
-  /* A number of nine bytes, at every place, across blocks too. */
+  /* A number of nine bytes, at every place, and across blocks. */
   for (size_t at = 0; at < 120; at++) {
     memset(bytes, 1, sizeof bytes);
     memset(bytes + at, 0x81, 8);
@@ -112,7 +113,7 @@ Test(frames, what_cannot_be_read_is_left_to_who_reads_one_by_one) {
   cr_assert_eq(tw__frames_end(bytes, bytes, 0, &max), bytes);
 }
 
-/* A stacks batch of one stack, read by the section. */
+/* Reads a stacks batch of one stack, through the section. */
 static tb_rc read_stack(unsigned nframes, const unsigned char *frames, size_t n,
                         struct tw_section *section, struct tb_diag *diag) {
   static unsigned char data[ROOM];
@@ -146,7 +147,7 @@ Test(frames, a_stack_at_the_very_end_of_its_batch_is_read_and_a_shorter_one_is_c
   }
 }
 
-/* In a block of just their size: a byte read beyond them is found by ASAN. */
+/* The frames are in a block of exactly their size: ASAN finds a byte read beyond it. */
 Test(frames, their_program_counters_alone_are_those_of_reading_them) {
   static unsigned char bytes[ROOM];
 
@@ -156,7 +157,7 @@ Test(frames, their_program_counters_alone_are_those_of_reading_them) {
     unsigned char *end = bytes;
     for (unsigned i = 0; i < 4 * n; i++) {
       end += tw_varint_write(end, random_up_to_bits(random_number() % 4 == 0 ? 64 : 14));
-      if (random_number() % 20 == 0 && end[-1] != 1) { /* padded; of ten bytes the last one is 1 */
+      if (random_number() % 20 == 0 && end[-1] != 1) { /* padded: the last one of ten bytes is 1 */
         end[-1] |= 0x80;
         *end++ = 0;
       }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G7: the generations in which a goroutine does something are found without ordering them. */
+/* G7: the generations in which a goroutine is active are found without ordering them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 enum { HEADER = 16, GENERATIONS_MAX = 64 };
 
-/* An event as it stands: its numbers, dt included, in out. */
+/* Returns an event as it is stored: its numbers, dt included, are written to out. */
 static struct tw_raw raw_event(uint8_t type, const uint64_t *numbers, unsigned n,
                                unsigned char out[64]) {
   unsigned char *pos = out;
@@ -135,7 +135,8 @@ static void note(struct tb_map *seen, const struct to_event *ev) {
     cr_assert_eq(tb_map_put(seen, ev->args[0], &ignored, NULL), TB_OK);
 }
 
-/* The same out of the ordered events. TB_BROKEN, as some seeds are. */
+/* Finds the same from the ordered events. Returns TB_BROKEN for broken traces, as some seeds
+ * are. */
 static tb_rc check_ordered(const struct to_active *active, const struct tt_input *trace,
                            struct tt_place place) {
   struct to_part part = { trace->data, HEADER, place.offset, place.offset + place.bytes, 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small traces whose cost in a careless reader or analysis grows with what came before: none may cost more
- * than a second of processor time for each megabyte. */
+/* Small traces whose cost in a careless reader or analysis grows with the events before: none
+ * may cost more than a second of CPU time for each megabyte. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,14 @@
 #include "support/patience.h"
 
 #ifdef TC_SANITIZED
-enum { SECONDS_A_MB = 1000, SMALLER = 64 }; /* what it costs there says nothing */
+enum { SECONDS_A_MB = 1000, SMALLER = 64 }; /* the cost under a sanitizer means nothing */
 #else
 enum { SECONDS_A_MB = 1, SMALLER = 1 };
 #endif
 enum { MB = 1 << 20, LONG = MB / SMALLER, FAST = 1000000000, SECOND = 1 };
 
-/* The collector, without its sockets: whatever breaks, the next generation goes on. */
+/* Does the same work as the collector, without its sockets: whatever breaks, the next generation
+ * is read. */
 struct work {
   struct tb_mem mem;
   struct to_analyses *analyses;
@@ -82,7 +83,7 @@ static void check_cost(const char *what, double seconds, size_t bytes) {
   cr_expect_leq(a_mb, SECONDS_A_MB, "%s: %.2f s a MB", what, a_mb);
 }
 
-/* The whole of it as one trace; it must end with this. */
+/* Reads everything as one trace, which must end with `expected`. */
 static void explode(const char *what, struct bomb *bomb, tb_rc expected) {
   struct work work;
   double begun = cpu_seconds();
@@ -126,7 +127,7 @@ Test(bomb_costs, a_slot_a_call_with_every_page_in_use) {
   explode("calls", &bomb, TB_OK);
 }
 
-/* As many lengths as the pool keeps, and then a slot a call. */
+/* First as many lengths as the pool keeps, and then a slot for each call. */
 Test(bomb_costs, a_slot_a_call_with_a_full_pool) {
   struct bomb bomb;
   uint64_t n = 0;
@@ -162,7 +163,7 @@ static void stop_world(struct bomb *bomb, uint64_t before, uint64_t length, uint
   ADD(bomb, TW_EV_STW_END, length);
 }
 
-/* As many histograms as there are, each with as many pages as a window's time allows. */
+/* As many histograms as there can be, each with as many pages as a window's time allows. */
 Test(bomb_costs, a_slot_a_stop_with_every_histogram_full) {
   enum { REASONS = TT_LESS(48, 8), SHIFTS = 24 };
   struct bomb bomb;
@@ -179,7 +180,7 @@ Test(bomb_costs, a_slot_a_stop_with_every_histogram_full) {
   explode("stops", &bomb, TB_OK);
 }
 
-/* Many stoppers, so that old rows make room all the time. */
+/* There are many stoppers, so old rows are replaced all the time. */
 Test(bomb_costs, a_slot_a_stop_each_by_another_goroutine) {
   enum { MANY = 60000 / SMALLER };
   struct bomb bomb;
@@ -204,7 +205,8 @@ Test(bomb_costs, a_slot_a_stop_each_by_another_goroutine) {
 
 /* ---- waits ---- */
 
-/* A goroutine is created, waits so long and ends; so does the one that made it, but for its end. */
+/* A goroutine is created, waits for this long and ends; its creator does the same, but does not
+ * end. */
 static void wait_for_proc(struct bomb *bomb, uint64_t before, uint64_t length, uint64_t stack,
                           uint64_t waker, uint64_t seq) {
   bomb_room(bomb);
@@ -227,7 +229,7 @@ static void small_stacks(struct bomb *bomb, uint64_t n) {
   bomb_flush(bomb);
 }
 
-/* Each wait with stacks that no other one has together, of ever new goroutines. */
+/* Each wait has a pair of stacks that no other wait has, of ever new goroutines. */
 static void wait_bomb(const char *what, uint64_t frequency, uint64_t before, uint64_t longest) {
   enum { STACKS = 4000 };
   struct bomb bomb;
@@ -250,7 +252,7 @@ Test(bomb_costs, a_slot_a_wait) {
   wait_bomb("waits", SECOND, 1, 1);
 }
 
-/* No wait makes an earlier one uninteresting. */
+/* No wait lets an earlier one be forgotten. */
 Test(bomb_costs, waits_that_get_ever_shorter) {
   wait_bomb("shorter waits", FAST, FAST, 1000000);
 }
@@ -282,7 +284,7 @@ static void open_stops(bool end) {
   explode("reasons", &bomb, TB_OK);
 }
 
-/* Valid for Go's reader. */
+/* The trace is valid for Go's reader. */
 Test(bomb_costs, stops_of_ever_new_reasons_that_never_end) {
   open_stops(false);
 }
@@ -350,7 +352,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-/* As if the hash of a frame began with a number that everybody knows. */
+/* Forged as if the hash of a frame began with a publicly known number. */
 Test(bomb_costs, frames_whose_hashes_were_forged) {
   enum { STACKS = 300, FRAMES = 128, START = 0x5bd1 };
   struct bomb bomb;
@@ -397,7 +399,7 @@ Test(bomb_costs, an_abandoned_proc_named_again_and_again_among_many_threads) {
   explode("abandoned", &bomb, TB_OK);
 }
 
-/* Two threads claim it; one of them takes another proc again and again. */
+/* Two threads claim the proc; one of them takes another proc again and again. */
 Test(bomb_costs, an_abandoned_proc_whose_last_holder_has_moved_on) {
   enum { THREADS = 20000 / SMALLER };
   struct bomb bomb;
@@ -455,7 +457,7 @@ static void fill(struct bomb *bomb, enum filled what) {
     }
   }
   if (bomb->batch.len > 0) bomb_flush(bomb);
-  bomb->thread = 1; /* a generation has some events */
+  bomb->thread = 1; /* a generation needs some events */
   if (what == STRINGS || what == STACKS) {
     ADD(bomb, TW_EV_PROC_STATUS, 0, 1, TW_PROC_IDLE);
     bomb_flush(bomb);

@@ -34,7 +34,7 @@ static tb_rc count(void *self, const struct to_generation *gen, const struct to_
   return TB_OK;
 }
 
-/* As the collector reads: bytes lie in a mapping, memory has a limit. */
+/* Reads as the collector does: the bytes are in a mapping, and memory is limited. */
 static struct outcome explode(struct bomb *bomb, size_t memory_max, struct to_limits limits) {
   struct outcome outcome = { .rc = TB_OK };
   struct to_reader *reader;
@@ -95,7 +95,8 @@ Test(bombs, parked_threads_go_on_in_the_order_in_which_trying_all_lets_them) {
   end(&bomb);
 }
 
-/* A clock so coarse that each round is one tick: a thread creates what another starts, and a third one only goes by. */
+/* The clock is so coarse that each round is one tick: a thread creates what another starts, and
+ * a third one does neither. */
 static void rounds(struct bomb *bomb, unsigned n, unsigned others) {
   bomb_begin(bomb, 10000);
   for (bomb->thread = 0; bomb->thread < 3; bomb->thread++) {
@@ -111,7 +112,7 @@ static void rounds(struct bomb *bomb, unsigned n, unsigned others) {
     }
     bomb_flush(bomb);
   }
-  for (; bomb->thread < 3 + others; bomb->thread++) { /* as threads of cgo that come back later */
+  for (; bomb->thread < 3 + others; bomb->thread++) { /* like threads of cgo that come back later */
     ADD(bomb, TW_EV_PROC_STATUS, n + 1, (uint64_t)bomb->thread, TW_PROC_IDLE);
     bomb_flush(bomb);
   }
@@ -151,7 +152,7 @@ Test(bombs, many_threads_that_wait_for_one_proc_wake_one_by_one) {
   end(&bomb);
 }
 
-/* All want the same start, and a status told again and again makes it possible again. */
+/* All threads wait for the same start, which a repeated status makes possible again and again. */
 Test(bombs, threads_that_want_the_same_again_and_again_use_up_fuel) {
   enum { THREADS = 4000 };
   struct bomb bomb;
@@ -174,8 +175,8 @@ Test(bombs, threads_that_want_the_same_again_and_again_use_up_fuel) {
   end(&bomb);
 }
 
-/* Tables and states that grow with what a peer sends: how many bytes one entry may cost, and that the
- * limit stops them. */
+/* Tables and states that grow with a peer's data: how many bytes one entry may cost, and that
+ * the limit stops them. */
 enum what { STRINGS, STACKS, SAMPLES, GOROUTINES, PROCS, THREADS };
 
 static void grow(struct bomb *bomb, enum what what, unsigned n, bool dense) {
@@ -207,7 +208,7 @@ Test(bombs, what_an_entry_costs_is_bounded_and_charged) {
   enum { MANY = 100000, FIXED = 64 << 10 };
   static const struct {
     const char *what;
-    size_t dense_max, scattered_max; /* bytes an entry, tables as full as they happen to be */
+    size_t dense_max, scattered_max; /* bytes an entry, however full the tables are at the end */
   } kinds[] = {
     [STRINGS] = { "string", 32, 96 }, [STACKS] = { "stack", 56, 120 },
     [SAMPLES] = { "sample", 72, 72 }, [GOROUTINES] = { "goroutine", 64, 64 },
@@ -231,7 +232,8 @@ Test(bombs, what_an_entry_costs_is_bounded_and_charged) {
   }
 }
 
-/* Nanoseconds of 2^63 and more are out of an integer's range, and so may the frequency be. */
+/* Nanoseconds of 2^63 and more do not fit into an integer, and the frequency may not fit,
+ * either. */
 Test(bombs, times_out_of_range_are_the_smallest_and_events_keep_rising) {
   static const uint64_t frequencies[] = { 0, 1, 1000, UINT64_C(1) << 63, UINT64_MAX };
 

@@ -19,7 +19,8 @@ static size_t put(size_t at, uint64_t value) {
   return at + tw_varint_write(rows + at, value);
 }
 
-/* A heap of equal spans, a fifth full; every pointer leads one span on, every hundredth to one leaf. */
+/* Writes a heap of equal spans, a fifth full; every pointer leads to the next span, every
+ * hundredth to the same leaf. */
 static size_t write_spans(void) {
   size_t n = 0;
 
@@ -49,7 +50,7 @@ static void run(const char *expected) {
   said[n] = '\0';
   cr_assert_eq(pclose(out), 0, "%s", said);
   unlink(path);
-  /* The path stands before what it complains about. */
+  /* Removes the path, which precedes each complaint. */
   for (char *at; (at = strstr(said, path)) != NULL;)
     memmove(at, at + strlen(path), strlen(at + strlen(path)) + 1);
   cr_assert_str_eq(said, expected, "%s", said);

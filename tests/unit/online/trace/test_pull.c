@@ -7,7 +7,7 @@
 #include "support/order_text.h"
 #include "support/seeds.h"
 
-/* Pieces of a trace, each in a block that is gone with the next call. */
+/* Pieces of a trace, each in a block that is freed by the next call. */
 struct pieces {
   const unsigned char *pos;
   size_t left, piece;
@@ -30,7 +30,7 @@ static tb_rc next_piece(void *self, const void **out_bytes, size_t *out_n) {
   return TB_OK;
 }
 
-/* I8, I9: one after the other and by depth, a stack is the same. */
+/* I8, I9: a stack is the same whether its frames are read one after another or by depth. */
 static void look_at_stack(const struct to_generation *gen, uint64_t id) {
   struct to_frame frame, at;
   struct to_stack_iter it;
@@ -47,7 +47,7 @@ static void look_at_stack(const struct to_generation *gen, uint64_t id) {
   if (depth > 1) cr_assert(to_stack_at(gen, id, 0, &at), "backwards, too");
 }
 
-/* Every stack and string of the event can be looked at while it is lent. */
+/* Reads every stack and string of the event while the event is lent. */
 static void look(const struct to_generation *gen, const struct to_event *ev) {
   enum tw_arg_type types[4];
   unsigned n = to_event_args(ev->type, types);
@@ -97,7 +97,7 @@ static void compare(const struct tt_run *pushed, const unsigned char *bytes, siz
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* G2, G4, G5: one trace is one stream of events, pushed or pulled. */
+/* G2, G4, G5: a trace is the same stream of events whether they are pushed or pulled. */
 Test(pull, gives_the_events_and_the_faults_that_pushing_gives) {
   struct tt_pack seeds = tt_seeds_load();
 

@@ -91,7 +91,8 @@ Test(reader, a_generation_goes_out_when_its_end_is_seen) {
     struct tb_buf bytes;
     struct tt_run run;
     start(&run, &bytes, texts[i]);
-    /* A batch that is cut off: in 1.26 the third generation has no end then, before it is whole. */
+    /* A batch that is cut off: in 1.26 the third generation then has no end; before 1.26 it is
+     * whole. */
     if (i == 1) bytes.len--;
     tb_buf_byte(&bytes, TW_EV_EVENT_BATCH);
     tt_order_bytes(&run, bytes.data, bytes.len);
@@ -145,7 +146,7 @@ Test(reader, a_batch_that_begins_with_an_end_mark_ends_the_generation_in_1_26) {
   struct tt_run run;
   start(&run, &bytes, "Trace Go1.26\n" ONE_GENERATION("1", "0"));
 
-  bytes.len--; /* its own mark */
+  bytes.len--; /* removes the generation's own end mark */
   tb_buf_add(&bytes, batch, sizeof batch);
   tt_order_bytes(&run, bytes.data, bytes.len);
   TT_OK(run);
@@ -153,7 +154,8 @@ Test(reader, a_batch_that_begins_with_an_end_mark_ends_the_generation_in_1_26) {
   stop(&run, &bytes);
 }
 
-/* Go's reader takes these for the end of the trace; whoever compares verdicts must, too. */
+/* Go's reader takes such a batch for the end of the trace, so ours must, too, to have the same
+ * verdict. */
 Test(reader, a_table_cut_off_just_before_a_number_ends_the_trace_in_peace) {
   static const unsigned char batch[] = {
     TW_EV_EVENT_BATCH, 1, 0, 0, 2, TW_EV_STRINGS, TW_EV_STRING
@@ -293,7 +295,7 @@ Test(reader, stack_0_is_empty_and_strings_hold_any_byte) {
   stop(&run, &bytes);
 }
 
-/* With the table of frames made beforehand and without. */
+/* With a prepared table of frames, and without one. */
 static tb_rc print_own_stack(void *self, const struct to_generation *gen,
                              const struct to_event *events, size_t n) {
   struct stack_check *check = self;
@@ -327,7 +329,7 @@ Test(reader, a_stack_in_its_own_words_is_the_same_whatever_tables_there_are) {
           "ProcStatus dt=1 p=0 pstatus=1\n"
           "GoStatus dt=1 g=1 m=0 gstatus=2\n"
           "GoStop dt=1 reason_string=0 stack=2\n");
-    /* The second frame names a string that is not there. */
+    /* The second frame names a string that does not exist. */
     unsigned char *at = memmem(bytes.data, bytes.len, "\x64\x07\x04\x09", 4);
     cr_assert_not_null(at);
     at[1] = 99;
@@ -345,7 +347,8 @@ Test(reader, an_unknown_string_in_a_frame_matters_only_where_a_pc_is_first_named
                                "Stacks\n"
                                "Stack id=1 nframes=1\n pc=100 func=1 file=1 line=3\n"
                                "Stack id=2 nframes=1\n pc=%s func=1 file=1 line=9\n";
-  /* Support defines every string that is named, so the id is spoilt in the bytes: 1 becomes 99. */
+  /* The test support defines every string that is named, so the id is changed in the bytes: 1
+   * becomes 99. */
   for (int same_pc = 0; same_pc < 2; same_pc++) {
     char text[300];
     struct tb_buf bytes;
@@ -377,7 +380,7 @@ Test(reader, a_generation_above_its_limit_is_refused) {
   stop(&run, &bytes);
 }
 
-/* A memory that refuses the n-th request. */
+/* An allocator that refuses the n-th request. */
 struct scarce {
   size_t left;
 };
@@ -481,10 +484,11 @@ Test(reader, segments_of_one_generation_go_on_with_one_state) {
     cr_assert_eq(read_segment(reader, &mem, segments[i][0]), TB_OK, "%s", diag.text);
     cr_assert_eq(read_segment(reader, &mem, segments[i][1]), TB_OK, "%s", diag.text);
     cr_assert_eq(events, 12, "no last Sync: the stream goes on");
-    /* Goroutine 104 is new in generation 4, but so is task 11: after a hole both begin anew. */
+    /* Goroutine 104 is new in generation 4, and so is task 11: after a lost generation both
+     * begin anew. */
     to_reader_epoch(reader);
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_OK, "%s", diag.text);
-    /* A fault ends its segment only. */
+    /* A fault ends only its own segment. */
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_BROKEN, "task 14 begins twice");
     cr_assert_eq(diag.gen, 4);
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_OK, "%s", diag.text);
@@ -519,7 +523,7 @@ static tb_rc keep_clock(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
-/* A trace may say any number there; whole seconds go over. */
+/* A trace may contain any number of nanoseconds; whole seconds are carried over. */
 Test(reader, nanoseconds_of_a_wall_clock_are_below_a_second_whatever_the_trace_says) {
   static const struct {
     const char *nsec;
@@ -556,7 +560,7 @@ Test(reader, nanoseconds_of_a_wall_clock_are_below_a_second_whatever_the_trace_s
   }
 }
 
-/* Many threads, so that what is left in the frontier would not fit beside the next file's. */
+/* There are many threads, so that the rest of the frontier would not fit beside the next file's. */
 Test(reader, a_file_begun_in_the_middle_of_a_generation_is_an_epoch) {
   enum { THREADS = 40, EVENTS = 20 };
   struct to_reader *reader;

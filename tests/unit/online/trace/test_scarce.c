@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole of lib/ over real traces with a memory that refuses one request: whoever needed it says so, and
- * every byte comes back. */
+/* All of lib/ over real traces with an allocator that refuses one request: the call that needed
+ * the memory fails, and every byte is freed. */
 #include <criterion/criterion.h>
 
 #include "online/analysis/analysis.h"
@@ -9,7 +9,7 @@
 #include "online/trace/pull.h"
 #include "support/seeds.h"
 
-/* A memory that refuses the n-th request and, where it is so for good, all that follow. */
+/* An allocator that refuses the n-th request and, if it is to be permanent, all that follow. */
 struct scarce {
   size_t left;
   bool for_good, refused;
@@ -86,7 +86,8 @@ static tb_rc run(const struct tt_input *input, struct scarce *scarce) {
   return rc;
 }
 
-/* I10, I19. One refused in between may cost nothing that shows: what is only remembered for speed. */
+/* I10, I19. A single refused request may have no visible effect: it may have been for something
+ * that is only kept for speed. */
 Test(scarce, a_refused_request_is_told_and_leaks_nothing) {
   struct tt_pack seeds = tt_seeds_load();
   unsigned reported = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* J9, J10, I19: what is wrong with a sub-stream or a blob is said with place and reason, nothing wrong is given
- * out, and what is right beside it still is. Writing refuses what could not be read. */
+/* J9, J10, I19: a fault of a sub-stream or a blob is reported with place and reason, nothing
+ * faulty is delivered, and valid data beside it still is. The writer refuses what could not be
+ * read. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void hear(void *self, const struct tb_diag *fault) {
   heard->fault[heard->count++] = *fault;
 }
 
-/* The generation at hand is over: how it is taken apart. */
+/* State for reading the generation that has just ended. */
 struct read {
   struct tb_mem mem;
   struct to_part part;
@@ -61,7 +62,7 @@ static void read_no_more(struct read *r) {
 static void open_pieces(void) {
   tt_blobs_open(&t);
   tt_blobs_batch(&t, TW_SUBSTREAM_BLOBS, "s");
-  tt_blobs_piece(&t, 99, 2, 0, "ok", 2); /* beside each fault something that is right */
+  tt_blobs_piece(&t, 99, 2, 0, "ok", 2); /* valid data beside each fault */
 }
 
 static void expect_good(struct read *r) {
@@ -71,8 +72,8 @@ static void expect_good(struct read *r) {
   cr_assert(bytes.len == 2 && memcmp(bytes.data, "ok", 2) == 0);
 }
 
-/* Expects one fault of a blob: reported once when the generation is read, and to each caller that
- * asks for the blob. */
+/* Expects one fault of a blob: reported once when the generation is read, and to each caller
+ * that asks for the blob. */
 static void expect_blob_fault(uint64_t id, const char *text) {
   struct to_bytes bytes;
   struct tb_diag diag;
@@ -109,7 +110,7 @@ Test(substream_faults, pieces_that_are_missing) {
 
 Test(substream_faults, pieces_that_come_twice_or_overlap) {
   open_pieces();
-  tt_blobs_piece(&t, 1, 6, 0, "!bc", 3); /* which of two equals is told is nobody's business */
+  tt_blobs_piece(&t, 1, 6, 0, "!bc", 3); /* two equal faults: either may be reported */
   tt_blobs_piece(&t, 1, 6, 0, "!bc", 3);
   tt_blobs_piece(&t, 1, 6, 3, "def", 3);
   expect_blob_fault(1, "blob 1: bytes 0 to 3 are there twice");
@@ -121,7 +122,7 @@ Test(substream_faults, pieces_that_come_twice_or_overlap) {
   tt_blobs_piece(&t, 1, 0, 0, NULL, 0);
   tt_blobs_piece(&t, 1, 0, 0, NULL, 0);
   tt_blobs_piece(&t, 33, 1, 0, "x",
-                 1); /* '!' is 33: the place is where the piece would have its bytes */
+                 1); /* '!' is 33: the place is where the piece's bytes would be */
   expect_blob_fault(1, "blob 1: bytes 0 to 0 are there twice");
 }
 
@@ -137,14 +138,14 @@ Test(substream_faults, pieces_that_do_not_belong_together) {
   expect_blob_fault(1, "blob 1 is in two sub-streams");
 }
 
-/* Pieces whose numbers cannot be: the rest of the batch is not read. */
+/* Pieces with impossible numbers: the rest of the batch is not read. */
 static void expect_batch_fault(const char *text) {
   size_t batch = t.bytes.len;
   struct to_bytes bytes;
   struct tb_diag diag;
   struct read r;
 
-  tt_blobs_piece(&t, 98, 1, 0, "x", 1); /* stands behind the fault */
+  tt_blobs_piece(&t, 98, 1, 0, "x", 1); /* follows the fault */
   read_it(&r);
   expect_good(&r);
   cr_assert_eq(r.heard.count, 1);

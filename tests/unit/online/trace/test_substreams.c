@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* J9, J10, J13, F15, F16: named sub-streams and blobs in experimental batches; J6 to J8: once a generation, and
- * gone with it. What each fault is called and where it is said to be: test_substream_faults.c. */
+/* J9, J10, J13, F15, F16: named sub-streams and blobs in experimental batches; J6 to J8:
+ * readable once a generation, and gone with it. For the name and the place of each fault see
+ * test_substream_faults.c. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static void look_at(struct look *look, const void *trace, size_t n) {
                TB_OK);
 }
 
-/* The next event that holds a blob; 0: none is left. */
+/* Returns the next event that holds a blob; 0: none is left. */
 static uint64_t next_blob(struct look *look) {
   const struct to_generation *gen;
   const struct to_event *ev;
@@ -208,7 +209,7 @@ Test(substreams, what_a_generation_brought_ends_with_it) {
   tt_blobs_put(&t, "a", 1, "first", 5);
   tt_blobs_put(&t, "a", 2, "second", 6);
   tt_blobs_end(&t);
-  tt_blobs_put(&t, "b", 1, "another", 7); /* ids start over */
+  tt_blobs_put(&t, "b", 1, "another", 7); /* ids start again with each generation */
   tt_blobs_end(&t);
   tt_blobs_end(&t); /* has none */
   look_at(&look, t.bytes.data, t.bytes.len);

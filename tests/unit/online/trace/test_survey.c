@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* I1, I2, I3, I22: what a trace is, before it is read. */
+/* I1, I2, I3, I22: what is known of a trace before it is read. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -21,8 +21,8 @@ static tb_rc survey(const void *bytes, size_t n, size_t trace_bytes, struct tb_d
   return rc;
 }
 
-/* Counts the events that the reader delivers, less those that it adds: Syncs, and two for each
- * coroutine switch. */
+/* Counts the events that the reader delivers, without the events that the reader adds: Syncs,
+ * and two for each coroutine switch. */
 static uint64_t standing(const struct tt_run *run) {
   uint64_t n = 0, switches = 0;
 
@@ -48,7 +48,7 @@ Test(survey, counts_what_stands_in_whole_traces_of_each_version) {
     TT_OK(run);
     cr_assert_eq(survey(seeds.input[i].data, n, n, &diag, &look), TB_OK, "%s", diag.text);
     cr_assert(look.exact);
-    /* The end of a C thread's goroutine may come as two. */
+    /* The end of a C thread's goroutine may be delivered as two events. */
     cr_assert(look.events <= standing(&run) && look.events + 20 >= standing(&run),
               "seed %zu: %lu, %lu", i, (unsigned long)look.events, (unsigned long)standing(&run));
     cr_assert_eq(look.generations, run.generations);
@@ -81,7 +81,8 @@ Test(survey, says_what_an_analysis_may_hope_for) {
   tt_pack_free(&seeds);
 }
 
-/* The wall clock was read when the trace clock was: what lies between the start and that is taken off. */
+/* The wall clock was read together with the trace clock: the time between the start and that
+ * moment is subtracted. */
 Test(survey, the_start_is_the_earliest_batch_on_both_clocks) {
   static const char text[] =
       "Trace Go1.25\n"
@@ -113,7 +114,7 @@ static void estimate(const struct tt_stored *trace) {
   struct to_survey all, some;
   struct tb_diag diag;
 
-  if (trace->len < 200000) return; /* half of it holds several whole batches */
+  if (trace->len < 200000) return; /* so long that half of it holds several whole batches */
   cr_assert_eq(survey(trace->bytes, trace->len, trace->len, &diag, &all), TB_OK);
   cr_assert_eq(survey(trace->bytes, trace->len / 2, trace->len, &diag, &some), TB_OK);
   cr_assert(all.exact && !some.exact);

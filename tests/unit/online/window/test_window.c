@@ -40,7 +40,7 @@ static void close_windows(struct fixture *f) {
   cr_assert_eq(f->mem.bytes, 0);
 }
 
-/* Spans every 100 ms for 1000 s, of 1, 2, 3... us: their sums say which of them a view holds. */
+/* Spans every 100 ms for 1000 s, of 1, 2, 3... us: the sums show which spans are in a view. */
 Test(window, a_view_is_exact_for_the_stretch_it_names) {
   static const struct {
     to_ns length, slot;
@@ -162,8 +162,8 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
   }
 }
 
-/* Two parts of one series, 100 values a second, hardly any two alike: more lengths than a quiet stream keeps. The part with
- * fewer values loses its quantiles, the whole never. */
+/* Two parts of one series, 100 values a second, with hardly any two alike: more lengths than a
+ * quiet stream keeps. The part with fewer values loses its quantiles, the whole series never. */
 static size_t fill_sparing(struct fixture *f, bool sparing, uint32_t part[2]) {
   enum { SECONDS = 400, A_SECOND = 100 };
 
@@ -225,8 +225,8 @@ static int by_length(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* More series and lengths than the pool holds: the small ones give theirs to the one they are a part of, which knows
- * every length. */
+/* More series and lengths than the pool holds: the small series pass theirs to the series they
+ * are part of, which has every length. */
 Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quantiles) {
   enum { SERIES = 2000, LENGTHS = 60, SECONDS = 90 };
   static uint32_t series[SERIES];
@@ -280,7 +280,7 @@ Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quant
   close_windows(&f);
 }
 
-/* A sum of so many lengths that its buckets alone are more than a slot keeps of its parts. */
+/* A sum of so many lengths that its own buckets are more than a slot keeps of the sum's parts. */
 Test(window, the_parts_with_the_most_lengths_keep_them_in_every_slot) {
   enum { PARTS = 40, SECONDS = 60, LENGTHS = 60000, QUIET = 31 };
   uint32_t part[PARTS];
@@ -293,7 +293,8 @@ Test(window, the_parts_with_the_most_lengths_keep_them_in_every_slot) {
     to_ns now = second * SECOND;
     cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
     to_windows_note(&f.w, 1, 1, now);
-    for (int k = 0; k < (second == QUIET ? 20 : LENGTHS); k++) { /* a tenth is the first part's */
+    /* a tenth belongs to the first part */
+    for (int k = 0; k < (second == QUIET ? 20 : LENGTHS); k++) {
       to_ns length = k % 10 == 0 ? k % 500 : (to_ns)(1024 + k % 1024) << (k / 4096 + second % 16);
       uint32_t of = part[k % 10 == 0 ? 0 : 1 + k % (PARTS - 1)];
       cr_assert_eq(to_windows_add(&f.w, of, now - length, now, 0, false), TB_OK);
