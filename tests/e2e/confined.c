@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confined kill|trap|fail CALL,... PROGRAM ARG...: runs the program under a seccomp filter that does so for these system
- * calls, by their numbers. */
+/* confined kill|trap|fail CALL,... PROGRAM ARG...: runs the program under a seccomp filter that
+ * takes this action for these system calls, given by number. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     perror("confined");
     return 125;
   }
-  const char *preload = getenv("CONFINED_PRELOAD"); /* of the program alone */
+  const char *preload = getenv("CONFINED_PRELOAD"); /* preloaded into the program only */
   if (preload != NULL) setenv("LD_PRELOAD", preload, 1);
   execv(argv[3], argv + 3);
   perror(argv[3]);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that knows nothing of tracing, and whose locks have holders that a test knows: contended [MS].
+/* A program that knows nothing of tracing, and whose locks have holders that a test knows:
+ * contended [MS].
  *
- * Three threads hold a lock each, of another kind, and release it when the others sleep in the kernel for it: the mutex of a
- * table, 3 times, the lock of a configuration, 2 times, and a mutex in a structure, once. A worker waits for work all the
- * while. A fourth lock is held, and waited for, for MS at the program's end, by a thread that reads from a pipe. */
+ * Three threads each hold a lock of a different kind, and release it when the others sleep in
+ * the kernel for it: the mutex of a table 3 times, the lock of a configuration 2 times, a mutex
+ * in a structure once. Meanwhile a worker waits for work. At the end a thread that reads from a
+ * pipe holds a fourth lock for MS, while another thread waits for the lock. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -29,7 +31,8 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static bool enough;
 static int nothing[2];
 
-/* The thread that is about to wait; a round: held, waited for, released, over. */
+/* waiter: the thread that is about to wait. step: the part of a round: held, waited for,
+ * released, over. */
 static atomic_int waiter;
 static atomic_int step;
 
@@ -127,7 +130,7 @@ __attribute__((noinline)) static void wait_for_work(void) {
 }
 static void *worker(void *arg) {
   pthread_mutex_lock(&work_lock);
-  atomic_store(&waiter, gettid()); /* no longer where it could wait for that lock */
+  atomic_store(&waiter, gettid()); /* past the point where it could wait for that lock */
   wait_for_work();
   pthread_mutex_unlock(&work_lock);
   return arg;

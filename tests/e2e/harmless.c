@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that tracing could end, for tests of the preload library: harmless SCENE. Each ends with 0 and a line, traced or not. A scene
- * calls what is traced for longer than TRACEAGENT_DELAY_MS, 50 in these tests. */
+/* Programs that tracing could end, for tests of the preload library: harmless SCENE. Each exits
+ * with 0 and a line, traced or not. For longer than TRACEAGENT_DELAY_MS (50 in these tests) a
+ * scene makes calls that are traced. */
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
@@ -59,7 +60,7 @@ static void lock_often(void) {
   }
 }
 
-/* A sanitizer must see all of this, in its order. */
+/* A sanitizer must see all of these calls, in their order. */
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static int told;
 

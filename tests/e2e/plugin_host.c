@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_host PLUGIN SERVER CERTS DEADLINE_MS: loads the plugin, lets threads call it, stops and unloads it. Then the
- * threads end, the signal of its samples comes, the process forks, all of it twice, and the program exits. */
+/* plugin_host PLUGIN SERVER CERTS DEADLINE_MS: loads the plugin, lets threads call it, stops and
+ * unloads it. Then the threads end, the signal of the plugin's samples arrives, and the process
+ * forks. The host does all of this twice, and exits. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

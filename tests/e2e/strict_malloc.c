@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An allocator that ends the program if its own call is entered again while the same thread is inside of it.
+/* An allocator that ends the program if the same thread enters it again while inside of it.
  *
- * Real allocators take locks, read files, wait and wake while they hold their own lock. This one does all of that, so that
- * a thread's first event is often one of those. A library that allocates to record such an event is caught here, where a
- * real allocator would wait for itself.
+ * Real allocators take locks, read files, wait and wake while they hold their own lock. This one
+ * does all of that, so that a thread's first event is often one of those. A library that allocates
+ * to record such an event is found here; with a real allocator it would wait for itself.
  *
  * Built as a library to be preloaded, or into a program. Memory is never reused. */
 #include <errno.h>
@@ -28,7 +28,7 @@ _Atomic unsigned long strict_allocations;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static sem_t sem; /* zeroed it is one of 0; used before there is a constructor that could make it */
+static sem_t sem; /* zeroed, so its value is 0; used before a constructor could initialize it */
 static unsigned char *arena;
 static size_t used;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
@@ -130,7 +130,8 @@ int posix_memalign(void **out, size_t alignment, size_t n) {
   return *out != NULL ? 0 : ENOMEM;
 }
 
-/* A thread that is there before any session: its first event comes from inside. It ends with the process. */
+/* A thread that exists before any session: its first event comes from inside the allocator. It
+ * ends with the process. */
 static void *allocate_on(void *arg) {
   for (;;) {
     free(malloc(100));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program that knows nothing of tracing, for tests of the preload library: unchanged SCENE...
  *
- * Whatever a scene waits for it really waits for: who ends the wait looks first that the other sleeps in the kernel. A
- * scene ends the program with 1 and a line if something is not as without the library. A program that is over within
- * TRACEAGENT_DELAY_MS, 100 in these tests, leaves no stream: those that are to leave one linger. */
+ * The waits of a scene are real: the thread that ends a wait checks first that the waiting one
+ * sleeps in the kernel. A scene exits with 1 and a line if something differs from a run without
+ * the library. A program that ends within TRACEAGENT_DELAY_MS (100 in these tests) leaves no
+ * stream: scenes that are to leave one linger. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -595,7 +596,7 @@ static void use_streams(void) {
   MUST(fflush(f) == 0 && fread(&byte, 1, 1, f) == 0 && fclose(f) == 0);
 }
 
-/* The child has the lock before the parent asks for it. */
+/* The child takes the lock before the parent asks for it. */
 static void with_locked_file(bool of_fcntl, int fd) {
   struct flock lock = { .l_type = F_WRLCK };
   int go[2];
@@ -716,7 +717,7 @@ static void use_urgent(void) {
   act = (struct sigaction){ .sa_sigaction = on_urgent_info, .sa_flags = (int)SA_SIGINFO };
   MUST(sigaction(SIGURG, &act, &act) == 0 && act.sa_handler == on_urgent);
   expect_urgent(1);
-  ready = gettid(); /* without SA_RESTART a call is interrupted */
+  ready = gettid(); /* without SA_RESTART the signal interrupts a call */
   MUST(pthread_create(&other, NULL, interrupt_reader, &self) == 0);
   in_interrupted_read();
   MUST(pthread_join(other, NULL) == 0);
@@ -766,7 +767,7 @@ static void run_another(const char *self) {
     _exit(1);
   }
   MUST(waitpid(pid, &status, 0) == pid && status == 0);
-  in_sleep(); /* in the same session */
+  in_sleep(); /* the session has not changed */
   MUST(fchmod(fd, 0700) == 0 && close(fd) == 0);
   MUST(execl(script, "script", NULL) == -1 && errno == ENOENT);
   unlink(script);
@@ -775,7 +776,7 @@ static void run_another(const char *self) {
   MUST(false);
 }
 
-/* Returns whether a thread of the agent has begun its work: it has a name then. */
+/* Returns true if a thread of the agent has begun its work: it has a name then. */
 static bool agent_is_at_work(void) {
   DIR *tasks = opendir("/proc/self/task");
   char path[64], name[16];
@@ -793,7 +794,8 @@ static bool agent_is_at_work(void) {
   return found;
 }
 
-/* Asserts that the program's descriptors stay open, whatever the agent's threads do with theirs. */
+/* Asserts that the program's descriptors stay open, whatever the agent's threads do with their
+ * own. */
 static void keep_descriptors(void) {
   enum { KEPT = 40 };
   int kept[KEPT], n = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest analysis there can be: how long ranges of the runtime (GC, sweeping, assists, stops) were active, by
- * kind. test_new_analysis.py adds it to a copy of the tree, and looks for it everywhere. */
+/* The smallest possible analysis: how long ranges of the runtime (GC, sweeping, assists, stops)
+ * were active, by kind. test_new_analysis.py adds it to a copy of the tree, and looks for it
+ * everywhere. */
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"

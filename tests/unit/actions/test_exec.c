@@ -198,7 +198,8 @@ static void *run_true(void *self) {
   return NULL;
 }
 
-/* A lock of the allocator that another thread holds at fork() stays locked in the child, unless libc is the allocator. */
+/* If another thread holds an allocator's lock at fork(), the lock stays locked in the child,
+ * unless the allocator is libc's. */
 Test(exec, a_warden_allocates_nothing) {
   pthread_t other, thread;
 

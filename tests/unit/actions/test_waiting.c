@@ -60,7 +60,7 @@ Test(waiting, one_that_is_tried_again_delays_its_own_rule_only) {
   put("fine", 3);
   struct ac_task task = taken(0);
   cr_assert_eq(task.id, 1);
-  /* The second action of a rule is not taken while its first one runs. */
+  /* A rule's second action is not taken while its first one runs. */
   cr_assert(ac_waiting_take(&waiting, 0, &other));
   cr_assert_eq(other.id, 3);
   ac_waiting_over(&waiting, &other);

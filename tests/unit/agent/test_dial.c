@@ -95,8 +95,9 @@ Test(dial, nothing_is_paced_within_one_machine) {
   close(fd);
 }
 
-/* A collector that holds us back for a minute closes its window, and sends heartbeats: with TCP_USER_TIMEOUT the kernel
- * ended such a connection after 15 s (fault row 13 over 40 s). */
+/* A collector that holds us back for a minute closes its window and sends heartbeats: with
+ * TCP_USER_TIMEOUT the kernel ended such a connection after 15 s (fault row 13, longer than 40
+ * s). */
 Test(dial, only_silence_ends_a_connection) {
   struct ta_addresses found;
   struct tb_diag diag;
@@ -111,7 +112,7 @@ Test(dial, only_silence_ends_a_connection) {
   close(fd);
 }
 
-/* A resolver whose name server does not answer before the test lets it. */
+/* A resolver whose name server answers only when the test allows it. */
 
 static atomic_int asked;
 static sem_t lets_go;
@@ -122,7 +123,7 @@ static int hang(void) {
   return EAI_AGAIN;
 }
 
-/* The resolver's, for two hosts of our own. two.test is 127.0.0.2, then 127.0.0.1. */
+/* Replaces the resolver's, for two hosts of our own. two.test is 127.0.0.2, then 127.0.0.1. */
 
 static struct sockaddr_in two_at[2];
 static struct addrinfo two[2];
@@ -157,7 +158,8 @@ void freeaddrinfo(struct addrinfo *list) {
   real(list);
 }
 
-/* Listens at 127.0.0.2, takes up no call and lets no further one through: its queue is full. */
+/* Listens at 127.0.0.2, accepts no connection and lets no further one through: its queue is
+ * full. */
 struct swallower {
   int fd, call;
 };
@@ -189,8 +191,9 @@ Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next) {
   snprintf(server, sizeof server, "two.test:%d", tt_collector_port(s.collector));
   config.server = server;
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
-  cr_assert(until(s.f, is_streaming, NULL)); /* after the 10 s that a call may take */
-  cr_assert_eq(status_of(s.f).connects, 1);  /* it was one try */
+  /* after the 10 s that an attempt to connect may take */
+  cr_assert(until(s.f, is_streaming, NULL));
+  cr_assert_eq(status_of(s.f).connects, 1); /* both addresses were one attempt */
   cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0);
   close(w.call);
   close(w.fd);

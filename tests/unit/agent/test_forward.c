@@ -135,7 +135,7 @@ Test(forward, a_silent_collector_is_left_after_three_heartbeats) {
   scene_end(&s);
 }
 
-/* The status has the reason of the GOAWAY only until the agent is welcome again. */
+/* The status shows the reason of the GOAWAY only until the agent is welcome again. */
 Test(forward, goaway_is_followed_and_its_wait_is_kept) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct tt_stream t = tt_stream_make(26, 2, 4, 1000);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every public function with arguments that make no sense: NULL, zeroed structs, numbers that were never given out, sizes
- * of 0 and SIZE_MAX. The host must live, and the trace must stay one that readers take.
+/* Every public function with arguments that make no sense: NULL, zeroed structs, numbers that were
+ * never returned, sizes of 0 and SIZE_MAX. The host must survive, and the trace must stay readable.
  *
- * The calls stand in one list. It runs in a child, without a session, in one, and in a hold; the child says in shared
- * memory where it is, so that a crash names its call. A public function that the list leaves out fails the test. */
+ * All calls are in one list. The list runs in a child without a session, with a session, and in
+ * a hold. The child writes to shared memory which call it makes, so that a crash names its call.
+ * A public function that is missing from the list fails the test. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <signal.h>

@@ -119,7 +119,7 @@ Test(spool, what_was_sent_and_not_acked_is_sent_again_with_the_same_bytes) {
   grant_all(s, UINT64_MAX);
   send_granted(s, &first);
   cr_assert_eq(ack(s, 2), TB_OK);
-  cr_assert_eq(ta_spool_resume(s, 4, NULL), TB_OK); /* the collector got two more */
+  cr_assert_eq(ta_spool_resume(s, 4, NULL), TB_OK); /* the collector received two more */
   cr_assert_eq(grant_all(s, UINT64_MAX), 2 * (TP_HEADER_BYTES + 3000));
   send_granted(s, &second);
   cr_assert(next(&second, &f) && f.seq == 5);
@@ -152,13 +152,13 @@ Test(spool, a_sleeping_sender_is_woken_by_one_record_and_a_resting_one_by_a_lot)
   grant_all(s, UINT64_MAX);
   cr_assert(ta_spool_sleep(s));
   cr_assert(ta_spool_put(s, 1, noise, 1));
-  cr_assert_not(ta_spool_put(s, 1, noise, 1)); /* once is enough */
+  cr_assert_not(ta_spool_put(s, 1, noise, 1)); /* one wake-up is enough */
   cr_assert(ta_spool_rest(s, 100000));
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
   cr_assert(ta_spool_put(s, 1, noise, BATCH));
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
   put(s, 1, 7, BATCH);
-  cr_assert_not(ta_spool_rest(s, 100000)); /* half full: acks are wanted */
+  cr_assert_not(ta_spool_rest(s, 100000)); /* half full: acks are required */
   cr_assert_not(ta_spool_put(s, 1, noise, BATCH));
   close_spool(s);
 }
@@ -204,7 +204,7 @@ Test(spool, the_oldest_unsent_generation_goes_first) {
 
   put(s, 1, 2, BATCH);
   ta_spool_end(s);
-  grant_all(s, 2 * BATCH); /* the header and generation 1 in part: it must stay */
+  grant_all(s, 2 * BATCH); /* the header and part of generation 1, which must stay therefore */
   for (uint64_t gen = 2; gen <= 6; gen++) {
     put(s, gen, 6, BATCH); /* 360 kB */
     ta_spool_end(s);
@@ -305,7 +305,7 @@ static bool look_and_give_up(void *self) {
   struct ta_spool *s = self;
   struct ta_recorded recorded;
 
-  ta_spool_recorded(s, &recorded); /* as `tracectl send` does for its status */
+  ta_spool_recorded(s, &recorded); /* `tracectl send` does this for its status */
   return counters(s).produced.batches > 0;
 }
 
@@ -323,7 +323,7 @@ Test(spool, a_writer_that_waits_for_room_may_look_at_it) {
 Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   struct ta_spool *s = open_spool(MIB);
 
-  for (uint64_t gen = 1; gen <= 20000; gen++) { /* far more than there are runs */
+  for (uint64_t gen = 1; gen <= 20000; gen++) { /* far more than the spool has runs */
     put(s, gen, 1, 10);
     ta_spool_end(s);
   }
@@ -349,7 +349,7 @@ Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   close_spool(s);
 }
 
-/* A collector that forgot. */
+/* A collector that lost its state. */
 
 static uint64_t frames_of(struct wire *w, enum tp_kind kind) {
   struct wire copy = { .bytes = w->bytes, .n = w->n };
@@ -378,7 +378,7 @@ Test(spool, a_stream_that_begins_anew_has_its_header_one_loss_and_whole_generati
     put(s, gen, 3, 1000 + gen);
     ta_spool_end(s);
   }
-  grant_all(s, 13 * 1000); /* sealed to the middle of the third */
+  grant_all(s, 13 * 1000); /* up to the middle of the third generation */
   send_granted(s, &w);
   cr_assert_eq(ack(s, 7), TB_OK); /* HEADER, the first generation, two batches of the second */
   cr_assert_eq(ta_spool_resume(s, 3, NULL), TB_NOTFOUND);
@@ -405,7 +405,7 @@ Test(spool, a_stream_that_begins_anew_has_its_header_one_loss_and_whole_generati
   cr_assert_eq(loss.sent_batches, 0);
   cr_assert_eq(loss.reason, TRACECOLLECT__V1__LOSS_REASON__LOSS_FORGOTTEN);
   for (uint64_t seq = 3; seq <= 10; seq++) {
-    cr_assert(next(&w, &f) && f.seq == seq); /* take() has checked its checksum */
+    cr_assert(next(&w, &f) && f.seq == seq); /* next() has checked the checksum */
     cr_assert_eq(f.kind, seq == 6 || seq == 10 ? TP_GENEND : TP_BATCH);
     cr_assert_eq(f.gen, seq <= 6 ? 3 : 4);
     if (f.kind == TP_BATCH) cr_assert_eq(memcmp(f.payload, noise, f.len), 0);
@@ -521,7 +521,7 @@ static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_coun
 
 enum { TURNS = TT_LESS(60000, 6000) };
 
-/* Random turns of writer, sender and collector, many times the size of the pool. */
+/* Random steps of writer, sender and collector, many times the size of the pool. */
 Test(spool, any_order_of_turns_keeps_the_books) {
   struct ta_spool *s = open_spool(MIB);
   uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
@@ -549,7 +549,7 @@ Test(spool, any_order_of_turns_keeps_the_books) {
       grant_all(s, random / 8 % 200000);
       send_granted(s, &w);
       while (next(&w, &f)) {
-        there = f.seq;               /* on this connection */
+        there = f.seq;               /* received on this connection */
         if (f.seq <= sent) continue; /* again */
         cr_assert_eq(f.seq, ++sent);
         note(&f, &kept, &reported);

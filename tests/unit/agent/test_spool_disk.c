@@ -48,7 +48,7 @@ struct life {
   struct ta_spool_writer disk;
   struct archive there;
   uint64_t gen, random;
-  unsigned char *wire; /* sent and not arrived yet */
+  unsigned char *wire; /* sent, not yet arrived */
   size_t wire_n;
 };
 
@@ -144,7 +144,7 @@ static void release(struct ta_spool_dir *dir) {
 static void take(struct archive *a, const struct tp_frame *frame, const unsigned char *bytes) {
   uint32_t crc;
 
-  memcpy(&crc, bytes + 24, sizeof crc); /* over the whole frame */
+  memcpy(&crc, bytes + 24, sizeof crc); /* covers the whole frame */
   cr_assert(frame->seq >= 1 && frame->seq <= a->seq + 1, "record %lu behind %lu",
             (unsigned long)frame->seq, (unsigned long)a->seq);
   cr_assert_lt(frame->seq, RECORDS_MAX);
@@ -337,7 +337,7 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   cr_assert_not(find_name(l, name), "files that are not the whole truth");
   ack_all(l);
 
-  l->disk.due_ns = 0; /* the next try */
+  l->disk.due_ns = 0; /* the time of the next try */
   l->gen++;
   put(l, 2);
   ta_spool_writer_flush(&l->disk);
@@ -511,7 +511,7 @@ Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
     tb_diag_clear(&diag);
     snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, run);
     snprintf(away, sizeof away, "%s.away", path);
-    cr_assert(rename(path, away) == 0 && mkdir(path, 0700) == 0); /* opens, and cannot be read */
+    cr_assert(rename(path, away) == 0 && mkdir(path, 0700) == 0); /* can be opened, but not read */
     ta_spool_dir_init(&dir, open_root(l), 0);
     cr_assert_eq(ta_spool_dir_take(&dir, name, &diag, &state), TB_OK, "%s", diag.text);
     cr_assert_eq(ta_recovery_load(&dir, &state, &l->spool), TB_IO);
@@ -599,7 +599,7 @@ Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   end(l);
 }
 
-/* Four generations have a file each; the folder has those and the state. */
+/* Four generations have a file each; the folder holds these files and the state. */
 static struct life *begin_with_files(void) {
   struct life *l = begin(1, 64 * MIB);
 

@@ -135,7 +135,7 @@ Test(verify, a_missing_segment_breaks_the_chain_even_without_a_catalog) {
 Test(verify, a_trace_without_a_meta_is_named) {
   char meta[192];
 
-  meta_of(paths[GENERATIONS - 1], meta); /* the last of its stream */
+  meta_of(paths[GENERATIONS - 1], meta); /* the last segment of its stream */
   remove_file(meta);
   rebuild();
   verify();

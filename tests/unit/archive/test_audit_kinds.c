@@ -195,7 +195,8 @@ Test(audit_kinds, a_flipped_byte_is_named_with_its_generation) {
   struct rows rows = write_mixed();
 
   for (unsigned i = 0; i < 3; i++) {
-    uint64_t at = HEADER_BYTES + 2 * BATCHES * BATCH_BYTES + 7; /* in the third of four */
+    /* in the third of four generations */
+    uint64_t at = HEADER_BYTES + 2 * BATCHES * BATCH_BYTES + 7;
     char damaged[64], title[64];
     tt_flip(&tt, rows.row[i].path, at);
     cr_assert_eq(audit().problems, 3, "%s", problems);

@@ -179,7 +179,7 @@ Test(verify_law, the_books_of_a_living_stream_add_up) {
   struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 2, 4);
   cr_assert_eq(seen.segments, 3, "what is acked is looked at, however young");
-  /* Records after the heartbeat do not change what was true at its time. */
+  /* Records after the heartbeat do not change what was true when it was sent. */
   tt_loss(&w, 6, 6, 5, 5000);
   tt_generation(&w, 7, 3, 1000);
   tt_barrier(&tt);

@@ -191,7 +191,7 @@ Test(catalog, a_row_has_both_times) {
   cr_assert(one_row.wall_estimated);
 }
 
-/* Generations 6 to 10 say that they were traced from 3000 to 7999. */
+/* According to generations 6 to 10, they were traced from 3000 to 7999. */
 Test(catalog, a_clock_that_was_set_back_selects_by_what_each_generation_says) {
   set_back_from = 6;
   set_back_by = 3000;
@@ -265,8 +265,8 @@ Test(catalog, totals_follow_each_change_of_a_row) {
 
   put(1, 1, 2, 0, false);
   put(1, 3, 3, 0, false);
-  put(1, 1, 2, 2, false); /* the verdict came */
-  put(1, 3, 3, 1, true);  /* retention took it */
+  put(1, 1, 2, 2, false); /* its verdict has arrived */
+  put(1, 3, 3, 1, true);  /* retention deleted it */
   cr_assert_eq(tc_catalog_streams(catalog, &(struct tc_select){ 0 }, one_stream, &row, &diag),
                TB_OK);
   cr_assert_eq(row.generations, 3);

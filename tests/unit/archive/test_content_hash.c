@@ -28,7 +28,7 @@ static struct tc_content_hash result(const struct tc_hasher *hasher) {
   return hash;
 }
 
-/* The bytes over which XXH3's authors publish its values. */
+/* The bytes for which XXH3's authors publish hash values. */
 static void fill(unsigned char *out, size_t n) {
   uint64_t state = UINT64_C(2654435761);
 

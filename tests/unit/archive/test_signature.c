@@ -256,7 +256,7 @@ Test(signed_metas, each_is_signed_and_the_right_key_says_so) {
   cr_assert_not_null(strstr(problems, ".meta: is signed with another key, "), "%s", problems);
 }
 
-/* The file up to the field that begins with the tag of field 200: what docs/FORMAT.md says is signed. */
+/* The signed bytes are the file up to the field with tag 200, as docs/FORMAT.md specifies. */
 Test(signed_metas, the_signed_bytes_are_those_of_the_file) {
   enum { FIELD_BYTES = 2 + 1 + 2 + TC_KEY_ID_BYTES + 2 + TC_SIGNATURE_BYTES };
   struct tc_keys *keys = read_public("ours.pem");

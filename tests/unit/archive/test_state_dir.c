@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locking of the folder between a daemon and the tools that change it, on a disk and on a network file system. */
+/* The lock of the folder between a daemon and the tools that change it, on a disk and on a
+ * network file system. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -39,7 +39,7 @@ Test(times, every_way_of_writing_a_moment) {
 }
 
 Test(times, without_a_zone_it_is_local) {
-  setenv("TZ", "UTC-3", 1); /* three hours east */
+  setenv("TZ", "UTC-3", 1); /* three hours east of Greenwich */
   tzset();
   expect("2026-01-01T03:00:00", now);
   expect("2026-01-01", now - 3 * 3600 * S);

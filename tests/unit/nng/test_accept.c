@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers of nng's listeners that say nothing, or are too many. */
+/* Peers of nng's listeners that are silent, or too many. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -160,7 +160,7 @@ struct reader {
   struct tc_nng_tls *tls;
 };
 
-/* Returns a reader that is connected. */
+/* Returns a connected reader. */
 static struct reader read_from(const struct publisher *p) {
   struct reader r = { .tls = terms_of(context(TLS_client_method(), "reader"), false, 0) };
   nng_dialer dialer;
@@ -232,7 +232,7 @@ Test(accept, a_greeting_byte_by_byte_on_a_unix_socket_has_one_deadline) {
 
   tc_nng_greeting_limit(1);
   int slow = come(&p, 1);
-  cr_assert_eq(recv(slow, &byte, 1, 0), 1); /* it is accepted */
+  cr_assert_eq(recv(slow, &byte, 1, 0), 1); /* the connection is accepted */
   uint64_t came_ns = tc_mono_ns();
   TT_WAIT_UNTIL(tc_mono_ns() - came_ns >= 1000000);
   cr_assert_eq(send(slow, greeting, 1, MSG_NOSIGNAL), 1);
@@ -344,7 +344,8 @@ Test(accept, the_last_descriptors_are_not_taken) {
   const struct tc_nng_accept_limits limits = { 1000, 1000, MANY, 0, count_away, NULL };
   tc_nng_accept_limit(&limits);
   cr_assert_eq(setrlimit(RLIMIT_NOFILE, &little), 0);
-  for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1); /* half of them ours, half of them nng's */
+  /* each takes a descriptor here and one in nng */
+  for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1);
   TT_WAIT_UNTIL(turned_away >= MANY / 2);
   int free_one = open("/dev/null", O_RDONLY | O_CLOEXEC);
   cr_assert_geq(free_one, 0);

@@ -42,7 +42,7 @@ static void remove_certs(void) {
 
 TestSuite(engine, .init = make_certs, .fini = remove_certs);
 
-/* Collects what one side's refused() received. */
+/* Collects the texts that one side's refused() receives. */
 struct words {
   nng_mtx *mtx;
   nng_cv *cv;
@@ -96,7 +96,7 @@ static SSL_CTX *context(bool server, const char *dir, const char *name) {
   return ctx;
 }
 
-/* A REP socket on a free port that takes readers. */
+/* Opens a REP socket on a free port that admits readers. */
 struct server {
   nng_socket socket;
   struct tc_nng_tls *tls;
@@ -385,7 +385,7 @@ Test(engine, an_ipc_socket_is_for_the_group_and_survives_a_kill) {
   tb_diag_clear(&diag);
   snprintf(url, sizeof url, "ipc://%s/a.sock", folder);
   pid_t child = fork();
-  if (child == 0) { /* leaves its socket file behind, as kill -9 does */
+  if (child == 0) { /* leaves its socket file, as kill -9 does */
     if (nng_rep0_open(&rep) != 0 || tc_nng_listen(rep, url, NULL, &diag, real) != TB_OK) _exit(1);
     _exit(0);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every event of real traces, packed as a lease's bundle and read back by protobuf-c. */
+/* Every event of real traces, packed into a lease's bundle and read by protobuf-c. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports that a collector sends may be smaller than the ones an analysis made. */
+/* Reports that a collector sends may be smaller than those that an analysis made. */
 #include <criterion/criterion.h>
 
 #include "pack/trim.h"

@@ -27,11 +27,12 @@ Test(json, text_is_escaped_and_always_utf8) {
               "\"\\u009B2J\xc2\xa1\"");
   expect_text("na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80",
               "\"na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80\"");
-  expect_text("\xc3\xa9 but \xff", "\"?? but ?\""); /* one bad byte: none beyond ASCII is kept */
-  expect_text("\xc0\xaf", "\"??\"");                /* overlong */
-  expect_text("\xed\xa0\x80", "\"???\"");           /* a surrogate */
-  expect_text("\xf4\x90\x80\x80", "\"????\"");      /* past U+10FFFF */
-  expect_text("\xe2\x82", "\"??\"");                /* cut */
+  /* one invalid byte: no character beyond ASCII is kept */
+  expect_text("\xc3\xa9 but \xff", "\"?? but ?\"");
+  expect_text("\xc0\xaf", "\"??\"");           /* overlong */
+  expect_text("\xed\xa0\x80", "\"???\"");      /* a surrogate */
+  expect_text("\xf4\x90\x80\x80", "\"????\""); /* past U+10FFFF */
+  expect_text("\xe2\x82", "\"??\"");           /* cut */
 }
 
 Test(json, a_message_shows_zeros_and_leaves_out_what_is_absent) {

@@ -53,7 +53,7 @@ static X509 *read_cert(const char *name) {
   return cert;
 }
 
-/* All SAN entries of cert as "URI:x DNS:y IP:z ". */
+/* Returns all SAN entries of cert as "URI:x DNS:y IP:z ". */
 static void read_names(X509 *cert, char *out, size_t out_bytes) {
   GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
   size_t used = 0;
@@ -151,7 +151,8 @@ Test(certs, add_makes_one_more_under_a_fresh_name) {
   char name[TC_CERT_NAME_MAX + 1], names[1024];
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "", 0, &diag, name), TB_IO); /* no folder yet */
+  /* the folder does not exist yet */
+  cr_assert_eq(tc_certs_add(folder, TC_ROLE_AGENT, "", 0, &diag, name), TB_IO);
   tb_diag_clear(&diag);
   cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
   cr_assert_eq(tc_certs_add(folder, TC_ROLE_READER, "", 0, &diag, name), TB_OK, "%s", diag.text);
@@ -196,7 +197,7 @@ Test(certs, ensure_completes_what_a_killed_run_left) {
   X509_free(ca);
   X509_free(same);
 
-  unlink(file("ca.key")); /* kept elsewhere: fine while the server's pair is there */
+  unlink(file("ca.key")); /* key kept elsewhere: fine as long as the server's pair is there */
   unlink(file("agent.pem"));
   cr_assert_eq(tc_certs_ensure(folder, &diag, made), TB_OK, "%s", diag.text);
   unlink(file("server.pem"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracectl fetch` itself, as a user calls it, against HTTP with a real store behind it. */
+/* `tracectl fetch` itself, as a user runs it, over HTTP with a real store behind it. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -176,14 +176,14 @@ static void end_stream(struct tt_writer *w) {
   tt_detach(&host.store, w->conn);
 }
 
-/* A service that was restarted: its earlier processes' streams match, too. */
+/* A service was restarted: the streams of its earlier processes match, too. */
 Test(fetch, of_several_streams_the_live_one_is_taken_else_the_newest) {
   struct tt_writer first = write_generations(9, 1, 1);
 
   end_stream(&first);
   struct tt_writer last = write_generations(7, 1, 2);
   struct tt_writer silent = tt_host_writer(&host, 8, 8);
-  tt_header(&silent); /* live, with nothing to fetch */
+  tt_header(&silent); /* live, but without anything to fetch */
   cr_assert(tt_wait_acked(&host.store, silent.stream, silent.seq));
   cr_assert_eq(run("fetch --service shop --last 3s -o t.trace"), 0, "%s", said);
   cr_assert(has_said("3 streams match, this is the live one: shop host-7, --stream "

@@ -76,7 +76,7 @@ static void row_is(size_t row, uint64_t pc, uint64_t count, uint64_t ns) {
   cr_assert_eq(d->total_ns, ns, "%lu", (unsigned long)d->total_ns);
 }
 
-/* A goroutine with two selects, a read, a sleep. */
+/* A goroutine with two selects, a read and a sleep. */
 static void tell(void) {
   create(10, 2);
   start(20, 2);

@@ -46,7 +46,7 @@ static const struct tk_option rows[] = {
 static struct target t;
 static char said[2000];
 
-/* The words after the verb, in one line. What is written to stderr goes to `said`. */
+/* line: the words after the verb. Text that goes to stderr is stored in `said`. */
 static int give(const char *line) {
   static char words[500];
   char *argv[40] = { words, NULL };

@@ -35,7 +35,7 @@ static char *text(const char *literal) {
   return (char *)(uintptr_t)literal; /* only read */
 }
 
-/* Columns of all streams: stack | waits. */
+/* Columns of all streams: stack and waits. */
 static Tracecollect__V1__FieldSchema column[2], *columns[2];
 static Tracecollect__V1__TableSchema table_schema, *table_schemas[1];
 static Tracecollect__V1__ReportSchema schema;

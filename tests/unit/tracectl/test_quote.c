@@ -46,7 +46,7 @@ Test(quote, what_unicode_does_not_print_gets_its_number) {
   QUOTES("\xc2\xa0", "\"\\u00a0\"");             /* no-break space */
   QUOTES("\xe2\x80\x8b", "\"\\u200b\"");         /* zero width space */
   QUOTES("\xf3\xa0\x80\x81", "\"\\U000e0001\""); /* language tag */
-  QUOTES("\xef\xbf\xbd", "\"\xef\xbf\xbd\"");    /* U+FFFD itself is a character */
+  QUOTES("\xef\xbf\xbd", "\"\xef\xbf\xbd\"");    /* U+FFFD itself is a valid character */
   QUOTES("\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports that a collector has, as `tracectl report` asks for them. */
+/* Reports of a collector, as `tracectl report` asks for them. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report of a kind that no analysis has, as text and as CSV. */
+/* A report of a kind that no analysis makes, as text and as CSV. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +154,7 @@ Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
   tt_toy_report_free();
 }
 
-/* Each width has room for its own choice of columns. */
+/* For each width other columns are chosen. */
 Test(report_text, lines_fit_the_page) {
   for (unsigned columns = 60; columns < 200; columns++) {
     print_toy(columns, 0);

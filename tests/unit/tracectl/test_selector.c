@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors, and where a client finds its collector. */
+/* Selectors, and how a client finds its collector. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,8 @@ Test(selector, one_segment_by_its_id) {
   cr_assert_eq(tk_selector_segment(&s, "13", NULL), TB_BROKEN);
 }
 
-/* --- where ------------------------------------------------------------------------------------- */
+/* --- where the collector is
+ * -------------------------------------------------------------------- */
 
 static char folder[64], *home;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view that `tracectl top` makes of a collector's answers, and its layout. */
+/* The model that `tracectl top` makes from a collector's answers, and its layout. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,7 +223,7 @@ static struct tk_top_model *model_aged(unsigned seconds, uint64_t wall_ns) {
 
   answer(&a, 2, 0, 0);
   a.reply.wall_ns = wall_ns;
-  a.stream[0].last_wall_ns = AS_OF_NS - (uint64_t)seconds * SECOND; /* 0: nothing is archived */
+  a.stream[0].last_wall_ns = AS_OF_NS - (uint64_t)seconds * SECOND; /* 0: nothing was archived */
   a.stream[1].last_wall_ns = AS_OF_NS - SECOND;
   tk_top_take_status(m, &a.reply, &all, 2 * SECOND);
   tk_top_clear_reports(m);

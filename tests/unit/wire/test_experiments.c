@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F2, F6 to F9, F11: what experiments are, as text. */
+/* F2, F6 to F9, F11: experiments, as text. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -156,7 +156,7 @@ Test(frames, their_program_counters_alone_are_those_of_reading_them) {
     unsigned char *end = bytes;
     for (unsigned i = 0; i < 4 * n; i++) {
       end += tw_varint_write(end, random_up_to_bits(random_number() % 4 == 0 ? 64 : 14));
-      if (random_number() % 20 == 0 && end[-1] != 1) { /* padded; of ten bytes the last one is 1 */
+      if (random_number() % 20 == 0 && end[-1] != 1) { /* padded: the last one of ten bytes is 1 */
         end[-1] |= 0x80;
         *end++ = 0;
       }

@@ -86,7 +86,7 @@ Test(split, after_a_fault_all_bytes_are_handed_on_raw) {
 
   setup(&parts);
   size_t second = TW_HEADER_BYTES;
-  parts.trace.data[second] = 99; /* no batch begins with it */
+  parts.trace.data[second] = 99; /* not the begin of a batch */
   for (size_t chunk = 1; chunk <= parts.trace.len; chunk++) {
     struct tb_diag fault = split_in_chunks(&parts, chunk);
     cr_assert_eq(fault.rc, TB_BROKEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that a test loads, is called by, and unloads. */
+/* A library that a test loads, calls and unloads. */
 #include "traceagent.h"
 
 void log_from_plugin(void);

@@ -48,7 +48,7 @@ static tb_rc report(void *self, const struct to_generation *gen, const struct to
     if (events[i].type == TW_EV_SYNC) continue;
     const struct tw_spec *spec = to_generation_spec(gen, events[i].type);
     unsigned args =
-        to_generation_args(gen, events[i].type, types); /* a sample's are not its spec's */
+        to_generation_args(gen, events[i].type, types); /* a CPU sample's differ from its spec's */
     fprintf(reported, "\n%s", spec->name);
     for (unsigned a = 0; a < args; a++) {
       if (types[a] == TW_ARG_STACK)

@@ -62,7 +62,7 @@ static void end(void *self, uint64_t gen) {
 }
 
 struct ta_outlet emit_outlet(struct emitted *e) {
-  ta_misuse_aborts = false; /* it is on purpose */
+  ta_misuse_aborts = false; /* the tests misuse on purpose */
   return (struct ta_outlet){ .self = e, .header = header, .put = put, .lose = lose, .end = end };
 }
 

@@ -334,7 +334,7 @@ static void texts_are_cut(void) {
     memcpy(text + at, "\xe2\x82\xac", 3);
     ta_log(0, key, text);
   }
-  memset(text, '\xe2', sizeof text - 1); /* no UTF-8 at all */
+  memset(text, '\xe2', sizeof text - 1); /* not valid UTF-8 */
   ta_log(0, key, text);
   memset(text, '\x80', sizeof text - 1);
   ta_log(0, key, text);
@@ -342,7 +342,7 @@ static void texts_are_cut(void) {
   ta_log(0, 0, "no key");
   ta_region_begin(ta_name_of(text), 0);
   ta_region_end();
-  for (int i = 0; i < 200; i++) ta_log(0, key, text); /* more than a batch of texts */
+  for (int i = 0; i < 200; i++) ta_log(0, key, text); /* more text than a batch holds */
 }
 
 static void figures(void) {
@@ -367,7 +367,7 @@ static void the_world_stops(void) {
   ta_pause_end();
 }
 
-/* A runtime of its own: what it does with fibers, and with its heap. */
+/* A program with a runtime of its own: its fibers and its heap. */
 
 static void fibers_yield(void) {
   ta_fiber a = ta_fiber_create(ta_name_of("a"), 0), b = ta_fiber_create(ta_name_of("b"), 1);
@@ -440,7 +440,7 @@ static void sweeps_and_assists_last_for_generations(void) {
   for (int i = 0; i < 4; i++) {
     ta_gc_assist_begin();
     ta_gc_sweep_begin();
-    gens(i); /* it is silent */
+    gens(i); /* the thread emits nothing */
     ta_wait_begin(TA_WAIT_MUTEX);
     gens(i);
     ta_wait_end();
@@ -561,7 +561,7 @@ static void nonsense_is_left_out(void) {
   ta_thread_attach(4095);
 }
 
-/* Many at once. */
+/* Many threads at once. */
 
 enum { CROWD = 6, ROUNDS = 200 };
 

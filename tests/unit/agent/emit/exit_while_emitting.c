@@ -3,12 +3,12 @@
  * argument its threads end one by one: the process ends with the last thread, and runs the handlers of exit(), one of which
  * exits with 6.
  *
- *   leave                  and nothing else
- *   leave-without-thread   once they have, no thread can be made, the first two times
- *   leave-without-threads  nor ever
- *   leave-stuck            the outlet takes no more once the session is to be stopped
- *   leave-unstopped        the last one stops the session in vain, because of the outlet, which goes on later; beside the
- *                          flusher there is another thread of the agent's, as a stream has */
+ *   leave                  nothing else
+ *   leave-without-thread   after main() no thread can be created, the first two times
+ *   leave-without-threads  after main() no thread can ever be created
+ *   leave-stuck            the outlet accepts nothing once the session is to be stopped
+ *   leave-unstopped        the last thread cannot stop the session, because the outlet blocks and
+ *                          continues later; beside the flusher there is another thread of the agent, as with a stream */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>

@@ -6,7 +6,7 @@
 
 enum { BACK_NS = 500000, MEMORY_BYTES = 8 << 20 };
 
-static _Atomic int64_t stands_at_ns; /* 0: it goes */
+static _Atomic int64_t stands_at_ns; /* 0: the clock runs */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program's emitted events are a valid trace, whatever the program does and even if memory or time run out. */
+/* A program's emitted events are a valid trace, whatever the program does, also if memory or
+ * time run out. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -243,7 +244,7 @@ static void *emit_without_counter(void *self) {
   struct without_counter *w = self;
   struct ta_emit_config config = { .generation_ms = 60000 };
 
-  w->forbidden = prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0; /* not on every processor */
+  w->forbidden = prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0; /* some processors cannot */
   w->error = emit_begin(&w->e, &config, 1 << 20);
   ta_heap_goal(1);
   w->by_counter = status_now().cycle_clock != 0;
@@ -440,7 +441,7 @@ Test(emit, fibers_beyond_their_number_are_counted_and_all_else_goes_on) {
   cr_assert_eq(ta_goes_make(MOST), TB_OK);
   cr_assert_eq(emit_begin_version(&e, 26), 0);
   for (; (f = ta_fiber_create(TA_WAIT_POLL, 0)) != 0; n++) last = f;
-  cr_assert_eq(n, MOST - 1); /* and this thread */
+  cr_assert_eq(n, MOST - 1); /* this thread has a goroutine, too */
   cr_assert_eq(status_now().dropped, 1);
   emit_end_generation();
   ta_fiber_switch(last);

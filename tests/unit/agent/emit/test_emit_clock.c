@@ -285,14 +285,14 @@ Test(emit_clock, does_not_count_by_what_is_slower_than_ticks) {
 
 /* Traces. */
 
-/* Time. A batch holds some 13,000 of these events. */
+/* Time: a batch holds some 13,000 of these events. */
 
 enum { LOOKS = 20, BETWEEN = 4000, AT_ONCE = 16, MEASURED_NS = 20000000 };
 static uint64_t before_ns[LOOKS], after_ns[LOOKS], ahead_ns[LOOKS];
 static unsigned looks_seen;
 
-/* The clocks' own snapshot, which may be blurred where a clock is slow to read, and what the counter's rate may be
- * off. */
+/* The slack covers the snapshot of the clocks, which may be blurred if a clock is slow to read,
+ * and the error of the counter's rate. */
 static void look_at(const struct to_generation *gen, const struct to_event *ev) {
   struct to_clock clock;
   uint64_t i = ev->args[0];
@@ -354,7 +354,7 @@ Test(emit_clock, so_it_has_by_the_other_clock) {
 
 enum { THREADS = 4, OBJECTS = 30000, ALL = THREADS * OBJECTS, PLACES = 4, ALIGN = 8 };
 static char arena[(ALL + 1) * ALIGN];
-static _Atomic unsigned place[PLACES]; /* an object's number, from 1; 0: none */
+static _Atomic unsigned place[PLACES]; /* number of the object, from 1; 0: none */
 static atomic_uint done;
 static bool made[ALL + 1];
 static unsigned frees, inverted;

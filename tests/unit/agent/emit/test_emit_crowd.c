@@ -93,8 +93,8 @@ Test(emit_crowd, threads_beyond_their_number_are_counted_and_all_else_goes_on) {
   emit_free(&e);
 }
 
-/* A crowd of threads that write little, and one among them that writes much, in the memory of the default spool: a
- * quarter of 16 MiB. Generations end while all of them write. */
+/* Many threads that write little, and one that writes much, in the memory of the default spool:
+ * a quarter of 16 MiB. Generations end while all of them write. */
 enum { CROWD = 2000, CROWD_GENERATIONS = 3, CROWD_WAITS = 10, DENSE_REGIONS = 30000 };
 static pthread_barrier_t crowd_round;
 

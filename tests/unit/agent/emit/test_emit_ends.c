@@ -19,7 +19,7 @@ static struct ta_forward_config config_of(const struct scene *s) {
 static struct scene quiet_scene(struct tt_collector_rules rules) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
 
-  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0); /* the collector takes one at a time */
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), 0); /* one connection at a time */
   tt_collector_rule(s.collector, rules);
   return s;
 }

@@ -217,7 +217,7 @@ Test(emit_generations, one_of_several_threads_states_a_goroutine_in_a_generation
   for (uintptr_t i = 0; i < RACERS; i++)
     pthread_create(&racer[i], NULL, race, (void *)(i * PRIZES / RACERS));
   for (int i = 0; i < RACES; i++) {
-    emit_end_generation(); /* of what was made in the first generation nothing is stated there */
+    emit_end_generation(); /* goroutines created in the first generation have no status there */
     pthread_barrier_wait(&starts);
     pthread_barrier_wait(&over);
     run_prizes();

@@ -299,6 +299,6 @@ Test(emit_locks, a_thread_left_behind_changes_no_lock_of_a_newer_generation) {
     check_own_locks();
     ta_locks_clear(left_behind.gen);
   }
-  cr_assert_gt(step, 30); /* it was stopped inside */
+  cr_assert_gt(step, 30); /* the thread was stopped inside ta_locks_put() */
 }
 #endif

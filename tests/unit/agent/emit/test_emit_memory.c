@@ -21,7 +21,7 @@ struct reported {
   struct to_heap_event event[TOLD_MAX]; /* of the program's own calls */
   char name[TOLD_MAX][16];
   unsigned events, types;
-  unsigned stacks[3]; /* of threads, by enum to_heap_verb */
+  unsigned stacks[3]; /* threads' stacks, by enum to_heap_verb */
 };
 
 static struct emitted emitted;
@@ -89,7 +89,7 @@ Test(emit_memory, is_told_in_the_nine_events_and_their_units) {
 
   begin();
   ta_memory_tell(TA_SPAN_EXISTS, page, 8192, 0);
-  ta_memory_tell(TA_SPAN_ALLOC, page + 8192 + 16, 4096, item); /* lies in two pages */
+  ta_memory_tell(TA_SPAN_ALLOC, page + 8192 + 16, 4096, item); /* spans two pages */
   ta_memory_tell(TA_SPAN_FREE, page + 8192 + 16, 0, 0);
   ta_memory_tell(TA_OBJECT_EXISTS, page + 8, 24, 0);
   ta_memory_tell(TA_OBJECT_ALLOC, page + 32, 24, item);
@@ -135,7 +135,7 @@ Test(emit_memory, may_lie_anywhere) {
   end();
   for (unsigned i = 0; i < 4; i++) cr_expect_eq(reported.event[i].address, at[i]);
   cr_expect(reported.event[0].type == NULL &&
-            reported.event[0].bytes == 0); /* no type is so large */
+            reported.event[0].bytes == 0); /* no type can be this large */
 }
 
 Test(emit_memory, of_more_types_than_there_is_room_for_is_told_without) {

@@ -139,7 +139,7 @@ static unsigned count_text(uint64_t gen, const char *text) {
   return n;
 }
 
-/* E13: threads name and use the same texts, again and again. */
+/* E13: threads intern and use the same texts again and again. */
 
 enum { NAMERS = 4, TEXTS = 40, GENERATIONS = 3 };
 static pthread_barrier_t met;

@@ -115,7 +115,7 @@ Test(points, what_makes_no_sense_is_refused) {
   expect_heard("");
 }
 
-/* A probe that detaches itself, as one that waits for one event does. */
+/* A probe that detaches itself, as a probe that waits for one event does. */
 
 static void hear_once(void *self, int n) {
   hear(a, n);

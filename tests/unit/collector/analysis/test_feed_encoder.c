@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of a stream on the feed, from ordered events made by hand. */
+/* Messages of a stream on the feed, from ordered events written by hand. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void sync_event(to_ns time) {
   FEED(.time = time, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC, .args = { 1 });
 }
 
-/* A goroutine that is met for the first time runs: its trace says so. */
+/* A goroutine that occurs for the first time gets a status in the trace: it runs. */
 static void runs(to_ns time, int64_t m, int64_t g) {
   static bool is_known[64];
 
@@ -276,7 +276,7 @@ Test(feed_source, stops_and_blocked_calls_are_told_with_their_length) {
   sync_event(1000);
   stop(2000, 5000);
   call(6000, 9000, 4, 12, true);
-  call(10000, 10100, 4, 12, false); /* kept its P: not blocked */
+  call(10000, 10100, 4, 12, false); /* the thread kept its P: not blocked */
   const Tracecollect__V1__Event *stw = hear("event/stw", 0)->events[0];
   cr_assert_str_eq(stw->id, "/stw/gc/mark-termination");
   cr_assert_str_eq(stw->reason, "GC mark termination");
@@ -522,7 +522,7 @@ Test(feed_source, a_world_that_stands_too_long_is_an_alert) {
   begin(sets);
   sync_event(1000);
   stop(1 * MS, 2 * MS);
-  stop(10 * MS, 12 * MS); /* as long as the threshold */
+  stop(10 * MS, 12 * MS); /* exactly as long as the threshold */
   const Tracecollect__V1__FeedMessage *m = hear("alert", 0);
   const Tracecollect__V1__Alert *a = m->alerts[0];
   cr_assert_eq(m->seq, 1);
@@ -548,8 +548,9 @@ Test(feed_source, a_call_that_blocks_too_long_is_an_alert_when_it_ends) {
 
   begin(sets);
   sync_event(1000);
-  call(1 * MS, 5 * MS, 4, 12, true);    /* not long enough */
-  call(10 * MS, 18 * MS, 4, 12, false); /* kept its P, and below syscall.blocked_after */
+  call(1 * MS, 5 * MS, 4, 12, true); /* shorter than the threshold */
+  /* the thread kept its P, and the call is below syscall.blocked_after */
+  call(10 * MS, 18 * MS, 4, 12, false);
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 0);
   call(20 * MS, 25 * MS, 4, 12, true);
   const Tracecollect__V1__Alert *a = hear("alert", 0)->alerts[0];
@@ -640,7 +641,7 @@ Test(feed_source, alerts_without_a_limit_fire_ten_times_a_second_at_most) {
 
   begin(sets);
   tc_feed_reader_listen(b.ear.reader, false);
-  tc_feed_encoder_begin(b.source, &next, false); /* nothing is packed */
+  tc_feed_encoder_begin(b.source, &next, false); /* nothing is packed, because nobody listens */
   sync_event(1000);
   uint64_t began = tc_mono_ns();
   for (; passed.n < 3; at += 10 * MS) stop(at, at + 2 * MS);
@@ -659,7 +660,7 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_fire_and_nothing_i
   tc_feed_reader_listen(b.ear.reader, false);
   tc_feed_encoder_begin(
       b.source, &next,
-      false); /* whether somebody listens is looked at here, and after each slice */
+      false); /* this call and the end of each slice check whether somebody listens */
   sync_event(1000);
   stop(10 * MS, 20 * MS);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");

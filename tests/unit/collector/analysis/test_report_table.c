@@ -83,7 +83,7 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
   r = report_of(late, "stw", "all", big); /* the ended stream makes room */
   cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
-  r = report_of(late, "syscall", "all", big); /* nothing more to drop */
+  r = report_of(late, "syscall", "all", big); /* there is nothing left to drop */
   cr_assert_eq(tc_reports_publish(reports, &r), TB_BUDGET);
 
   struct tc_report_select all = { .service = NULL };
@@ -160,7 +160,7 @@ struct loop {
   struct tc_report_maker *maker;
   sem_t woken, answered;
   atomic_bool stop;
-  atomic_uint made; /* reports, ever; those that are published */
+  atomic_uint made; /* number of reports made so far; reports that are published */
 };
 
 static void wake_loop(void *self) {

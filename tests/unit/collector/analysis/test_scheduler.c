@@ -34,7 +34,7 @@ struct bench {
   char path[64];
   unsigned char *bytes;
   size_t len;
-  uint64_t at[GENS_MAX + 1]; /* where generation i begins */
+  uint64_t at[GENS_MAX + 1]; /* offset at which generation i begins */
   size_t gens;
 };
 
@@ -181,7 +181,7 @@ static tb_rc count_report(void *self, const struct tc_report *report) {
   return TB_OK;
 }
 
-/* A reader is a thread of its own: it waits for the loop. */
+/* A reader is a thread of its own, which waits for the loop. */
 struct reader {
   struct bench *b;
   const char *kind;
@@ -317,7 +317,7 @@ Test(understand, too_much_for_the_budget_is_too_large_and_leaves_nothing) {
   bench_end(&b);
 }
 
-/* Each stream is far from its own limit; a peer could open any number of them. */
+/* Each stream is far from its own limit, but a peer could open any number of streams. */
 Test(understand, all_streams_together_stay_within_their_memory) {
   const uint64_t memory_max = 16 << 20;
   struct tc_verdict *last;
@@ -400,7 +400,7 @@ Test(understand, generations_in_work_wait_for_memory_instead_of_being_left_out) 
   struct bench b;
 
   bench_begin_within(&b, 256 << 20);
-  b.config.analysis_slice = 2; /* ns: every stream is in work at once */
+  b.config.analysis_slice = 2; /* ns, so short that every stream is in work at once */
   for (unsigned char stream = 1; stream <= 20; stream++)
     store_generation_of(&b, stream, 0, true, false);
   turn_until_idle(&b);

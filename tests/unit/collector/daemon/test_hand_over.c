@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that threads hand to each other, used after their release: the process ends at once, in every build. */
+/* Objects that threads hand to each other, used after their release: the process aborts at once,
+ * in every build. */
 #include <criterion/criterion.h>
 
 #include "collector/daemon/worker.h"
@@ -9,7 +10,7 @@
 #include "collector/sealer/sealer.h"
 #include "support/death.h"
 
-enum { LARGE = 60000 }; /* such a record is kept for the next one: its memory is not freed */
+enum { LARGE = 60000 }; /* a record this large is kept for the next one: its memory is not freed */
 
 static void small_record(void) {
   struct tc_record *record = tc_record_new(100, NULL);

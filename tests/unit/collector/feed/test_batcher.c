@@ -239,7 +239,7 @@ Test(feed, a_forgotten_topic_counts_anew_and_says_so) {
   add("shop", LOGS, 1);
   tc_feed_bundles_flush_all(bundles);
   add("bank", LOGS, 1);
-  add("shop", LOGS, 1); /* used again: "bank" is the older one now */
+  add("shop", LOGS, 1); /* "shop" is used again, so "bank" is the older one now */
   add("port", LOGS, 1);
   cr_assert_eq(tc_feed_bundles_topics(bundles), 2);
   add("shop", LOGS, 1);

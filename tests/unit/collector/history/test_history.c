@@ -125,7 +125,7 @@ Test(history, the_oldest_days_make_room) {
   begin_again();
   begin_again();
   cr_assert_eq(count_of(1, 0, UINT64_MAX), 2);
-  config.reports_bytes = 1; /* the day that is written stays */
+  config.reports_bytes = 1; /* the day that is being written is kept */
   begin_again();
   begin_again();
   cr_assert_eq(count_of(1, 0, UINT64_MAX), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/1.1 as the server speaks it. The answers of the API: test_http_api.c; hostile peers:
- * test_http_hostile.c. */
+/* HTTP/1.1 as the server implements it. For the API's answers see test_http_api.c, for hostile
+ * peers test_http_hostile.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -95,7 +95,7 @@ Test(http, a_connection_stays_for_the_next_request) {
   }
   const char *last = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   tt_http_say(fd, last, strlen(last));
-  tt_http_hear(fd, answer, NULL); /* to the end, which comes by itself */
+  tt_http_hear(fd, answer, NULL); /* reads until the server closes */
   cr_assert_not_null(strstr(answer, "Connection: close\r\n"), "%s", answer);
   close(fd);
 

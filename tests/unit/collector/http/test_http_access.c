@@ -21,7 +21,7 @@ static struct tc_leases *leases;
 static struct tt_http *plain, *tls;
 static char answer[TT_HTTP_ANSWER_BYTES];
 
-/* A loop that knows each lease at once. */
+/* A loop that acknowledges each lease at once. */
 static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
   struct tc_bundle *known = tc_bundle_new(order->lease, 0);
 
@@ -198,7 +198,7 @@ Test(http_access, who_has_no_certificate_hears_the_state_without_its_reasons) {
   static const char ready[] = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
   tls->unhealthy = plain->unhealthy = "disk full";
-  for (enum who who = NOBODY; who < WHOS; who++) { /* the whole of each answer */
+  for (enum who who = NOBODY; who < WHOS; who++) { /* compares the end of each answer */
     cr_expect_eq(status_of(who, health, NULL), 503);
     cr_expect_not_null(strstr(answer, who == READER ? "\r\n\r\ndisk full\n" : "\r\n\r\nnot well\n"),
                        "%u: %s", who, answer);

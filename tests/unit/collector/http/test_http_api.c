@@ -44,7 +44,7 @@ static const char *get(const char *path, const char *fields) {
 #define EXPECT(path, fields, part)                                                                 \
   cr_assert_not_null(strstr(get(path, fields), part), "%s: %s is not in\n%s", path, part, answer)
 
-/* Three generations of the stream host-1, archived. */
+/* Archives three generations of the stream host-1. */
 static struct tt_writer three_generations(void) {
   struct tt_writer w = tt_host_writer(&host, 1, 1);
 

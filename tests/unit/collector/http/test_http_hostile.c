@@ -113,7 +113,8 @@ Test(http_hostile, one_who_does_not_read_is_ended_and_holds_nobody_up) {
   int fd = tt_http_dial(s);
   setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
   for (size_t i = 0; i < 2000; i++) memcpy(asks + i * (sizeof ask - 1), ask, sizeof ask - 1);
-  send(fd, asks, sizeof asks, MSG_NOSIGNAL | MSG_DONTWAIT); /* 100 MB, if all were answered */
+  /* 100 MB of answers, if all requests were answered */
+  send(fd, asks, sizeof asks, MSG_NOSIGNAL | MSG_DONTWAIT);
   expect_served(s);
   ssize_t n;
   size_t heard = 0;

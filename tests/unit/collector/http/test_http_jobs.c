@@ -114,7 +114,7 @@ Test(http_jobs, a_flipped_bit_is_found) {
   cr_assert_not_null(name, "%s", reader.body);
   snprintf(path, sizeof path, "%.*s", (int)strcspn(name + 8, "\""), name + 8);
   tt_flip(&host.store, path, 4711);
-  for (int tries = 0;; tries++) { /* what is fresh is left for later */
+  for (int tries = 0;; tries++) { /* a job skips what is too new */
     const char *job = begin_job("{}");
     wait_for_end(job);
     if (strstr(reader.body, "\"problem_count\":0,") == NULL) break;

@@ -22,7 +22,7 @@ static struct tc_leases *leases;
 static struct tt_http *server;
 static struct tt_reader readers[POLLERS], *const one = &readers[0], *const other = &readers[1];
 
-/* Leases that the loop has been told of, in the order in which they were opened. */
+/* Leases that the loop was informed of, in the order in which they were opened. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t told[4 * LEASES_MAX];
 static size_t n_told, n_ready;
@@ -105,7 +105,7 @@ TestSuite(http_leases, .init = init, .fini = fini);
 #define EXPECT(reader, part)                                                                       \
   cr_assert_not_null(strstr((reader)->body, part), "%s is not in\n%s", part, (reader)->answer)
 
-/* The loop answers while the reader waits. */
+/* The loop acknowledges the lease while the reader waits. */
 static uint64_t open_lease(struct tt_reader *r, const char *text) {
   size_t before = n_ready;
 

@@ -30,7 +30,7 @@ static void close_all(void) {
 
 TestSuite(http_parameters, .init = open_all, .fini = close_all);
 
-/* A stream whose header no version of Go has written. */
+/* A stream whose header has a version that no Go writes. */
 static void write_unknown_version(void) {
   struct tt_writer w = tt_host_writer(&host, 1, 7);
 
@@ -79,7 +79,7 @@ static const char *const values[] = {
   "%1b%5b2J", "%C3%28"
 };
 
-/* Writes a request that is valid but for one parameter. */
+/* Writes a request that is valid except for one parameter. */
 static void put_wrong(char *out, size_t bytes, const struct path *path, const char *param,
                       const char *value) {
   char whole[200], *rest = whole;

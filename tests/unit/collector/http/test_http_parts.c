@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads in any pieces, queries, ranges, tags, and the ring of live events: no sockets. */
+/* Heads in pieces of any size, queries, ranges, tags, and the ring of live events: no sockets. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +142,7 @@ Test(http_parts, two_readings_of_one_head_are_refused) {
     cr_expect_eq(rc, TB_PROTOCOL, "%s", heads[i].text);
     cr_expect_eq(head.status, heads[i].status, "%d %s: %s", head.status, head.why, heads[i].text);
   }
-  /* A wish to speak something else is not followed: the request is answered as it stands. */
+  /* A request to change the protocol is ignored: the request itself is answered. */
   const char *upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
   cr_expect_eq(feed_pieces(upgrade, strlen(upgrade), 10000, &used), TB_END);
 }
@@ -297,7 +297,7 @@ Test(http_parts, a_slow_reader_is_told_of_its_gap_and_costs_nothing) {
   for (int i = 0; i < 7; i++) expect_event(slow, "data: xxx");
   expect_nothing(slow);
 
-  static char huge[2000]; /* finds no room at all */
+  static char huge[2000]; /* too large for the ring */
   tc_live_publish(live, "a", huge, sizeof huge);
   tc_live_publish(live, "a", "y", 1);
   expect_event(slow, "{\"lost\":1,");
@@ -367,7 +367,7 @@ static const char *readiness_of(const struct tc_store_stats *stats) {
   return text;
 }
 
-/* A proxy that routes agents by the answer keeps a collector that accepts their data. */
+/* A proxy that routes agents by this answer keeps a collector that accepts their data. */
 Test(http_parts, what_does_not_stop_the_intake_is_a_warning) {
   const struct tc_store_stats gone = { .health = "ok", .files_missing = 2 },
                               low = { .health = "ok", .retention_at_floor = true },

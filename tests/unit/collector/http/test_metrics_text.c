@@ -246,7 +246,7 @@ Test(metrics, the_schema_names_the_families) {
     { schema->figures[0], "trace_order_seconds" },
     { schema->figures[2], "trace_heap_bytes" },
     { schema->figures[3], "trace_idle_ratio" },
-    { schema->figures[7], "trace_lost_total" }, /* its value is not known */
+    { schema->figures[7], "trace_lost_total" }, /* a value that is not known */
     { schema->tables[1]->columns[1], "trace_type_seconds" },
   };
   struct tc_metrics a = { .connections = 0 };

@@ -38,7 +38,7 @@ Test(report_view, it_unpacks_what_is_named) {
   struct tc_report packed = pack_toy();
   struct tp_table table;
 
-  for (int round = 0; round < 2; round++) { /* the second one finds the schema */
+  for (int round = 0; round < 2; round++) { /* the second round finds the schema in the table */
     cr_assert_eq(tc_report_view_open(&view, &packed), TB_OK);
     cr_assert_eq(view.schemas, 1);
     cr_expect_eq(view.until_wall_ns, 1234567);
@@ -70,7 +70,8 @@ Test(report_view, what_is_not_there_is_empty) {
   cr_expect_eq(table.table->n_rows, 0);
 }
 
-/* Every cut, and every byte replaced: an error or fewer values, and no access out of bounds. */
+/* Every cut, and every byte replaced: the result is an error or fewer values, and no access out
+ * of bounds. */
 Test(report_view, broken_bytes_are_an_error) {
   struct tc_report packed = pack_toy();
   struct tp_table table;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sanitizer's allocator keeps what it is given back: there this says nothing. */
+/* A sanitizer's allocator keeps memory that is freed: with one this test proves nothing. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@ struct server {
   struct tc_listener *listener;
   SSL_CTX *ctx;
   atomic_size_t count;
-  atomic_uint shortage; /* of the store's log */
+  atomic_uint shortage; /* that the store's log reports */
   char address[TC_ADDRESS_MAX];
 };
 
@@ -47,7 +47,7 @@ static void answer_all(struct server *s) {
   atomic_store(&s->count, tc_connections_count(s->connections));
 }
 
-/* Answers come in a turn of their own, as from another thread. */
+/* Replies arrive in a turn of their own, as from another thread. */
 static bool submit(void *self, struct tc_submit *msg) {
   struct server *s = self;
 
@@ -120,7 +120,8 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   tc_config_init(&s->config);
   if (adjust != NULL) adjust(&s->config);
   cr_assert_eq(tc_tls_context_new(s->host.dir, &terms, &diag, &s->ctx), TB_OK, "%s", diag.text);
-  s->host.tls.handshake_ms = TT_PATIENCE_MS; /* agents_handshake_timeout is for what follows */
+  /* agents_handshake_timeout limits what follows the handshake */
+  s->host.tls.handshake_ms = TT_PATIENCE_MS;
   struct tc_submit_sink store = { s, submit };
   atomic_init(&s->shortage, TC_SHORT_NONE);
   cr_assert_eq(tc_quotas_new(&s->quotas), TB_OK);
@@ -156,7 +157,7 @@ static struct tt_peer_terms agent_of(const struct server *s) {
   };
 }
 
-/* A well-behaved agent, attached. */
+/* A well-behaved agent that is attached. */
 static void join(struct server *s, struct tt_peer *peer, unsigned char id) {
   unsigned char stream[16] = { id };
   struct tt_peer_terms terms = agent_of(s);
@@ -236,7 +237,7 @@ Test(connection, records_are_acked_in_order_and_a_resumed_stream_goes_on) {
   cr_assert_eq(welcome->credit_bytes, s->config.agents_credit);
   cr_assert_str_eq(welcome->level, "durable");
   tracecollect__v1__welcome__free_unpacked(welcome, NULL);
-  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 99, 1, "x", 1)); /* known: acked again */
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 99, 1, "x", 1)); /* a known record: acked again */
   cr_assert_eq(acked(&peer, 100), 100);
   cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 101, 1, "x", 1));
   cr_assert_eq(acked(&peer, 101), 101);
@@ -266,7 +267,7 @@ static void expect_no_tls(const struct tt_peer_terms *terms, const char *reason)
   struct tt_peer peer;
   struct tp_frame frame;
 
-  /* A TLS 1.3 client finishes first and hears of the refusal at its first read. */
+  /* A TLS 1.3 client completes its handshake first and gets the refusal at its first read. */
   if (tt_peer_open(&peer, terms)) cr_assert_not(tt_peer_read_frame(&peer, &frame));
   cr_assert_not_null(strstr(peer.why, reason), "\"%s\" is not in \"%s\"", reason, peer.why);
   tt_peer_close(&peer);
@@ -334,7 +335,7 @@ static void junk_instead_of_tls(struct server *s) {
   struct tt_peer peer;
   char command[300];
 
-  /* Plain bytes on the port. */
+  /* Unencrypted bytes on the TLS port. */
   const char *port = strrchr(s->address, ':') + 1;
   snprintf(command, sizeof command,
            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%s && echo GET / HTTP/1.0 >&3 && cat <&3' "
@@ -655,7 +656,7 @@ Test(connection, credit_is_given_back_and_going_past_it_is_refused) {
   static char batch[60000];
 
   join(s, &peer, 1);
-  for (uint64_t seq = 1; seq <= 40; seq++) { /* one window is 4 of these */
+  for (uint64_t seq = 1; seq <= 40; seq++) { /* one window is 4 of these records */
     cr_assert(tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch));
     cr_assert_eq(acked(&peer, seq), seq);
   }
@@ -786,8 +787,8 @@ Test(connection, a_frame_that_trickles_is_refused) {
   server_stop(s);
 }
 
-/* A limit that distinguishes one slow frame from all frames together, and tolerates a machine that pauses for a
- * moment. */
+/* A limit that distinguishes one slow frame from all frames together, and tolerates a machine
+ * that pauses for a moment. */
 static void patient_with_one(struct tc_config *config) {
   config->agents_frame_time = 900000000;
   config->agents_frame_rate_min = 1024;

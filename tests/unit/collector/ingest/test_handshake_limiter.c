@@ -83,7 +83,8 @@ Test(limiter, one_that_lets_them_hang_is_shut_out_and_others_come_in) {
   cr_expect_eq(tc_handshake_limiter_enter(limiter, 1, &limits, now),
                TC_HANDSHAKE_LIMITER_CLOSED_HANGING);
   cr_expect_eq(tc_handshake_limiter_enter(limiter, 2, &limits, now), TC_HANDSHAKE_LIMITER_OPEN);
-  tc_handshake_limiter_leave(limiter, 1, true, now); /* failing is no progress */
+  /* a failed handshake does not count as progress */
+  tc_handshake_limiter_leave(limiter, 1, true, now);
   cr_expect_eq(tc_handshake_limiter_enter(limiter, 1, &limits, now), TC_HANDSHAKE_LIMITER_OPEN);
   cr_expect_eq(tc_handshake_limiter_enter(limiter, 1, &limits, now),
                TC_HANDSHAKE_LIMITER_CLOSED_HANGING);
@@ -112,7 +113,7 @@ Test(limiter, more_sources_than_places_are_let_through_and_none_is_mixed_up) {
   tc_handshake_limiter_free(limiter);
 }
 
-/* Both ends of a loopback connection from this address. */
+/* Opens both ends of a loopback connection from this address. */
 static uint64_t source_from(int family, const char *address) {
   struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
   struct sockaddr_in four = { .sin_family = AF_INET };
@@ -123,7 +124,7 @@ static uint64_t source_from(int family, const char *address) {
   inet_pton(AF_INET, "127.0.0.1", &four.sin_addr);
   inet_pton(AF_INET6, "::1", &six.sin6_addr);
   if (acceptor < 0 || bind(acceptor, at, len) != 0 || listen(acceptor, 1) != 0)
-    return 0; /* no IPv6 here */
+    return 0; /* this machine has no IPv6 */
   cr_assert_eq(getsockname(acceptor, at, &len), 0);
   if (family == AF_INET) {
     struct sockaddr_in from = { .sin_family = AF_INET };

@@ -80,7 +80,7 @@ Test(quota, coming_back_does_not_reset_a_rate) {
   while (tc_rate_limit_take(&first->pace, 1, later)) {
   }
   tc_quotas_leave(quotas, first);
-  for (unsigned i = 0; i < 5000; i++) { /* names in each bucket: idle ones are given up */
+  for (unsigned i = 0; i < 5000; i++) { /* names in every bucket, so that idle ones are dropped */
     char name[16];
     snprintf(name, sizeof name, "other-%u", i);
     cr_assert_eq(tc_quotas_enter(quotas, name, 1, &other), TB_OK);

@@ -52,7 +52,7 @@ static void no_wake(void *self) {
   (void)self;
 }
 
-/* The store's side: checks and frees what the other side filled. */
+/* Plays the store: checks and frees the records that the other thread filled. */
 static void *store_thread(void *arg) {
   struct tc_spsc_queue *box = arg;
 

@@ -397,7 +397,7 @@ Test(ingest, each_name_has_its_share_of_the_archives_jobs) {
   join(&a, &greedy);
   join(&b, &other);
   a.in.jobs_max = b.in.jobs_max = 4;
-  for (unsigned i = 0; i < 4; i++) tc_job_begun(&greedy); /* in the store */
+  for (unsigned i = 0; i < 4; i++) tc_job_begun(&greedy); /* jobs that are in the store */
   say(&a, TP_GENEND, 1, "", 0);
   cr_expect_eq(offer(&a, 1000), TB_AGAIN);
   cr_expect_eq(a.in.hold, TC_HOLD_TENANT_SHARE);

@@ -61,7 +61,7 @@ static void keep_service(const char *rule, const char *service, uint64_t from, u
   cr_assert_eq(tc_keeps_add(keeps, &keep), TB_OK);
 }
 
-/* The rule, or "". */
+/* Returns the rule that keeps the segment, or "". */
 static const char *kept_by(unsigned id, const char *service, uint64_t from, uint64_t until) {
   static char rule[TC_KEEP_RULE_MAX + 1];
   unsigned char stream[TC_STREAM_BYTES];
@@ -108,7 +108,7 @@ Test(keeps, stretches_of_one_rule_that_meet_are_one) {
   keep_stream("slow", B, 0, 10, 1);
   keep_stream("other", A, 0, 10, 1);
   cr_assert_eq(tc_keeps_count(keeps), 4);
-  keep_stream("slow", A, 10000, 20000, 1); /* fills the space between */
+  keep_stream("slow", A, 10000, 20000, 1); /* closes the gap between two of them */
   cr_assert_eq(tc_keeps_count(keeps), 3);
   cr_assert_str_eq(kept_by(A, "shop", 15000, 15000), "slow");
 }

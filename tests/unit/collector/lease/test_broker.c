@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leases' thread between scripted loops and readers. The test's own thread is all loops and all
- * workers. */
+/* The leases' thread between scripted loops and readers. The test's own thread plays all loops
+ * and all workers. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <openssl/pem.h>
@@ -187,7 +187,7 @@ Test(leases, a_question_waits_for_the_first_bundle) {
   cr_assert_eq(r.answer.n, 0, "nothing came in time");
 }
 
-/* A certificate of an authority in dir, as a reader's chain. */
+/* Returns a certificate of an authority in dir, as a reader's chain. */
 static STACK_OF(X509) * chain_of(const char *dir, const char *name) {
   STACK_OF(X509) *chain = sk_X509_new_null();
   char path[128];
@@ -227,7 +227,7 @@ Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
   bad.ask.reader = chain_of(dir, "reader");
   good.ask.reader = chain_of(dir, "agent");
   uint64_t ends = open_lease(&bad), stays = open_lease(&good);
-  next(&bad, ends, 0, 20000); /* names no certificate: the opener's is forgotten */
+  next(&bad, ends, 0, 20000); /* carries no certificate: the opener's certificate is not kept */
   next(&good, stays, 0, 20000);
 
   struct reader again = { 0 };

@@ -114,7 +114,7 @@ static void read_until(struct reader *r, uint64_t n) {
 /* --- the loop's side --------------------------------------------------------------------------- */
 
 static struct {
-  uint64_t gen, until; /* stop at the begin of generation until */
+  uint64_t gen, until; /* where to stop: at the begin of this generation */
   uint64_t events, logs, blocks;
   void (*in_the_middle)(void);
 } run;
@@ -141,7 +141,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   return TB_OK;
 }
 
-/* Orders the trace's generations below until, 0: all. */
+/* Orders the trace's generations below `until`; 0: all. */
 static void order(uint64_t until) {
   struct tb_mem mem;
   struct to_reader *reader;
@@ -190,7 +190,7 @@ static void init(void) {
 static void let_thread_go(void);
 
 static void fini(void) {
-  let_thread_go(); /* a case that fails may hold it */
+  let_thread_go(); /* a failed case may still hold the thread */
   tc_leases_stop(leases);
   tc_tap_event_free(tapped);
   tc_event_tap_free(tap);

@@ -36,7 +36,7 @@ Test(lease_window, gives_bundles_in_order_and_keeps_them_until_acknowledged) {
   cr_assert_eq(got.n, 3);
   cr_assert_eq(got.first->number, 1);
   cr_assert_eq(got.lost, 0);
-  got = next(&w, 0, 1000); /* the answer was lost: the same again */
+  got = next(&w, 0, 1000); /* as if the answer was lost: the same bundles again */
   cr_assert_eq(got.n, 3);
   cr_assert_eq(w.bytes, 300);
   cr_assert_eq(next(&w, 3, 1000).n, 0);
@@ -72,7 +72,7 @@ Test(lease_window, what_falls_out_is_told_where_it_is_missing) {
   cr_assert_eq(got.lost, 20);
   got = next(&w, 0, 1000);
   cr_assert_eq(got.lost, 20, "asked again, it is told again");
-  add(&w, 100, 7, 0); /* 3 falls out, but the reader has it */
+  add(&w, 100, 7, 0); /* drops bundle 3, which the reader has already */
   cr_assert_eq(w.lost, 20);
   got = next(&w, 5, 1000);
   cr_assert_eq(got.first->number, 6);

@@ -135,7 +135,8 @@ Test(listener, without_descriptors_peers_hear_of_it_and_the_loop_rests) {
   open_door(&d);
   leave(&d, 0);
   d.turns = 0;
-  unsigned runs = run_until_closed(&d, PEERS); /* each is taken with the spare descriptor */
+  /* each connection is accepted with the spare descriptor */
+  unsigned runs = run_until_closed(&d, PEERS);
   run_for(&d, LOOK_MS);
   cr_expect_eq(d.accepted_count, 0);
   cr_expect_leq(d.turns, 16 + 4 * runs, "%u turns of the loop in %d ms", d.turns, LOOK_MS);
@@ -253,7 +254,7 @@ static void close_named(struct named *n) {
   uv_run(&n->uv, UV_RUN_DEFAULT);
 }
 
-/* Expects no file to be left beside the socket: the folder can be removed. */
+/* Expects no file to be left beside the socket, so that the folder can be removed. */
 static void end_named(struct named *n) {
   close_named(n);
   cr_expect_eq(rmdir(n->folder), 0, "%s", strerror(errno));

@@ -68,7 +68,8 @@ static struct tt_writer write_generations(uint64_t n, unsigned batches, size_t b
 
 /* --- the catalog ------------------------------------------------------------------------------- */
 
-/* Breaks the catalog for its writer, which finds out with the next row and rebuilds it while readers use it. */
+/* Breaks the catalog for its writer, which notices at the next row and rebuilds the catalog
+ * while readers use it. */
 static void break_catalog(void) {
   char path[160];
   sqlite3 *db;
@@ -207,7 +208,7 @@ Test(query, a_segment_that_retention_takes_at_this_moment_has_expired) {
   tc_meta *meta;
   size_t n;
 
-  write_generations(2, 1, 4000); /* a file each */
+  write_generations(2, 1, 4000); /* one generation a file */
   tt_barrier(&host.store);
   const Tracecollect__V1__SegmentInfo *first = list()->segments[0];
   uint64_t id = first->id;

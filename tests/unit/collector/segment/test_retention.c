@@ -24,7 +24,7 @@ Test(retention, age_is_told_by_the_wall_clock) {
   cr_assert(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 9 * S));
   cr_assert_not(tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 11 * S));
   cr_assert_not(
-      tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* from the future */
+      tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* an end in the future */
 }
 
 Test(retention, the_floor_is_of_a_collector_that_has_at_most_half_of_the_disk) {
@@ -106,7 +106,7 @@ Test(retention, the_oldest_goes_its_meta_stays_and_the_catalog_says_so) {
   tt_store_remove(&t);
 }
 
-/* Generations 1..n begun and given up, a megabyte each. */
+/* Generations 1..n are begun and abandoned, a megabyte each. */
 static void give_up(struct tt_writer *w, uint64_t from, uint64_t upto) {
   static const unsigned char bytes[1 << 20];
 

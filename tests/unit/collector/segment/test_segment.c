@@ -68,7 +68,7 @@ static tb_rc end(void) {
   return rc;
 }
 
-/* Hashes the file's bytes as read back; XXH3-128 covers only whole generations. */
+/* Hashes the file's bytes as read from the file; XXH3-128 covers only whole generations. */
 static struct tc_content_hash hash_again(const struct tc_segment *s, const unsigned char *bytes,
                                          size_t n) {
   enum tc_hash_kind kind = tc_hasher_kind(s->hasher);

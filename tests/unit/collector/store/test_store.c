@@ -72,7 +72,7 @@ Test(store, released_bytes_are_all_that_was_sent) {
   sent = 16 + 50 * 3000 + (uint64_t)w.seq * TP_HEADER_BYTES;
   for (unsigned i = 0; i < tt.nreplies; i++)
     if (tt.replies[i]->kind == TC_REPLY_RELEASED) released += tt.replies[i]->released;
-  cr_assert_gt(released, sent); /* GENEND's payload too */
+  cr_assert_gt(released, sent); /* includes the payload of GENEND */
   cr_assert_lt(released, sent + 64);
 }
 
@@ -508,7 +508,7 @@ Test(store, of_a_name_that_has_all_its_streams_the_oldest_that_was_cut_off_gives
   uint64_t conn = 3;
   tt_attach(&t, conn, 3, "tracecollect:agent/a");
   for (int ms = 0; tt_attached(&t, conn, NULL) == 0 && ms < TT_PATIENCE_MS; ms += 10) {
-    usleep(10000); /* until the first one is given up */
+    usleep(10000); /* until the first connection is abandoned */
     tt_attach(&t, ++conn, 3, "tracecollect:agent/a");
   }
   cr_assert_neq(tt_attached(&t, conn, NULL), 0);

@@ -43,8 +43,8 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Writes until the log has released the slow stream's earlier records: a checkpoint is requested once a second, so few
- * records come then. */
+/* Writes until the log has released the slow stream's earlier records: a checkpoint is requested
+ * once a second, so few records arrive until then. */
 static void others_write(struct tt_writer *other, uint64_t first_gen) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t upto = first_gen + WRITTEN_BYTES / (1 << 20), gen = first_gen;
@@ -52,7 +52,8 @@ static void others_write(struct tt_writer *other, uint64_t first_gen) {
   for (; gen < upto || !log_is_short(); gen++) {
     tt_generation(other, gen, gen < upto ? 17 : 1, gen < upto ? 60000 : 1000);
     tt_barrier(&tt);
-    if (gen >= upto) nanosleep(&pause, NULL); /* a slow disk makes segments later than logs */
+    /* a slow disk publishes segments later than it writes logs */
+    if (gen >= upto) nanosleep(&pause, NULL);
     cr_assert_lt(gen, first_gen + 4000, "the log does not get shorter: %u files; %s",
                  tt_count_files(&tt, "wal", ".wal"), tt.notes);
   }
@@ -116,9 +117,9 @@ Test(store_checkpoint, a_restart_goes_on_in_the_file_that_was_put_down) {
   tt_generation(&w, 1, 2, 100);
   batches(&w, 2, 0, 4);
   others_write(&other, 1);
-  batches(&w, 2, 5, 5); /* these are in the log only */
+  batches(&w, 2, 5, 5); /* these batches are in the log only */
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
-  for (unsigned i = 0; i < 3; i++) { /* each start finds the same */
+  for (unsigned i = 0; i < 3; i++) { /* each start finds the same state */
     tt_store_stop(&tt);
     cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   }
@@ -223,7 +224,7 @@ Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_co
   expect_six_lost(&again);
 }
 
-/* ---- checkpoints that are whole by their checksum, and wrong */
+/* ---- checkpoints with a right checksum and wrong content ---- */
 
 static void rewrite(int wal, const struct tc_wal_scan *scan, const struct tc_wal_entry *entry,
                     const unsigned char *payload) {
@@ -380,7 +381,8 @@ Test(store_checkpoint, a_generation_that_only_grows_is_given_up) {
   tt_barrier(&tt);
   others_write(&other, 2);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
-  /* On a slow disk the generation is abandoned in the middle: the rest is lost too, and is counted at the end. */
+  /* On a slow disk the generation is abandoned in the middle: the rest is lost, too, and is
+   * counted at the end. */
   tt_close_with(&w, 150, 150 * sizeof bytes);
   tt_barrier(&tt);
   cr_assert_eq(tt_stream_row(&tt, SLOW).lost_batches, 150);

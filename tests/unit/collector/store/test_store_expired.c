@@ -149,7 +149,7 @@ Test(store_expired, a_round_of_retention_ends_where_the_catalog_fails) {
 Test(store_expired, what_had_half_expired_is_taken_away_by_the_next_start) {
   expire_half(1, UINT32_MAX);
   crash();
-  start_copy(); /* which keeps all it has */
+  start_copy(); /* with a configuration that keeps everything */
   cr_assert_eq(tt_count_files(&copy, "archive", ".meta"), 1, "%s", copy.notes);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 0, "%s", copy.notes);
   tt_expect_proven(&copy);

@@ -59,7 +59,8 @@ static void write_stream(uint64_t conn, unsigned id) {
   tt_barrier(&tt);
 }
 
-/* Everything expires, and streams that have ended are forgotten at once. */
+/* Starts with a configuration in which everything expires, and ended streams are forgotten at
+ * once. */
 static void start_greedy(void) {
   tt_store_stop(&tt);
   tt.config.retention_bytes = 1;
@@ -140,7 +141,7 @@ static void fold_two_streams(void) {
   tt_store_stop(&tt);
 }
 
-/* A file that ends early gives no sign that there was more. */
+/* A file that ends early does not show that there was more. */
 Test(store_fold, a_record_that_is_lost_is_found_wherever_it_stood) {
   static const char *const losses[] = {
     "truncate -s -1 archive/*/ledger",
@@ -170,7 +171,7 @@ static void make_the_catalog_again(void) {
   tt_store_stop(&tt);
 }
 
-/* A rotten record stays rotten. It must not keep the mark, which stops all folding beside it. */
+/* A rotten record stays rotten. It must not keep the mark, which would stop all folding. */
 Test(store_fold, a_rotten_record_does_not_end_the_folding) {
   fold_two_streams();
   tt_shell(&tt, "printf x | dd of=$(echo archive/*/ledger) bs=1 seek=40 conv=notrunc status=none");

@@ -24,8 +24,8 @@ static void remove_store(void) {
 
 TestSuite(store_listing, .init = open_store, .fini = remove_store);
 
-/* Expects a start to fail if the listing fails at the first entry or after one: the folder must not
- * pass for empty. */
+/* Expects a start to fail if the listing fails at the first entry or after one: the folder must
+ * not be taken for empty. */
 static void expect_no_start(const char *folder) {
   char pattern[32], reason[96];
 
@@ -169,7 +169,8 @@ Test(store_listing, a_place_that_cannot_be_looked_at_is_not_free) {
   tt_expect_proven(&tt);
 }
 
-/* A single bad folder does not stop archiving: the start leaves it out, and the next start looks again. */
+/* A single bad folder does not stop archiving: the start skips the folder, and the next start
+ * looks again. */
 Test(store_listing, a_folder_that_cannot_be_listed_is_left_out_of_the_catalog) {
   static const char *const calls[] = { "open archive/*-*/*0808", "list archive/*-*/*0808",
                                        "list archive/*-??" };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durability and replies of the store when an allocation fails at the worst place: the faults that simulated lives
- * found (docs/RELIABILITY.md, row 4), each as a scene of a real store. A scene picks the allocation by its size. */
+/* Durability and replies of the store when an allocation fails at the worst place: faults that
+ * simulated lives found (docs/RELIABILITY.md, row 4), each reproduced in a real store. A scene
+ * selects the allocation by its size. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ tb_rc __wrap_tb_grow(void *array, size_t *room, size_t wanted, size_t item_bytes
 
 enum {
   SEALER_POINTERS = 1
-}; /* stands for a size: the sealer's arrays of pointers, on its own thread */
+}; /* instead of a size: the sealer's arrays of pointers, on the sealer's thread */
 
 static bool is_sealer(void) {
   char name[16];
@@ -109,7 +110,7 @@ static void batches(struct tt_writer *w, uint64_t gen, unsigned first, unsigned 
   }
 }
 
-/* ---- who waits for a word */
+/* ---- replies that somebody waits for ---- */
 
 Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
   struct tt_writer w = begin();
@@ -127,7 +128,7 @@ Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
   tt_expect_proven(&tt);
 }
 
-/* The superseded connection may be the younger one, whose HELLO was faster. */
+/* The superseded connection may be the younger one, if its HELLO was faster. */
 Test(store_memory, who_is_superseded_is_told_once_there_is_memory) {
   struct tt_writer w = begin();
 
@@ -245,7 +246,8 @@ Test(store_memory, a_batch_that_begins_a_file_is_tried_again) {
   tt_expect_proven(&tt);
 }
 
-/* The segment's row is in the catalog, its publication is not complete: the retry reports what was there before. */
+/* The segment's row is in the catalog, but its publication is not complete: the retry reports
+ * what was there before. */
 Test(store_memory, what_is_being_published_does_not_expire) {
   enum { TRIES = 1 << 20 };
 

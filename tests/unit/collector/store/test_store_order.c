@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which data must reach the disk, and the handling of a sync or a read that fails: the faults that
- * simulated lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A test cannot cut the
- * power, but can check that one call precedes another. Here: the log, publication and the next start. Checkpoints are
- * in test_store_put_down.c, retention in test_store_expired.c. */
+/* The order in which data must reach the disk, and the handling of a sync or a read that fails:
+ * faults that simulated lives found (docs/RELIABILITY.md, rows 3 and 4), each reproduced in a
+ * real store. A test cannot cut the power, but can check that one call precedes another. Here:
+ * the log, publication and the next start. Checkpoints are in test_store_put_down.c, retention
+ * in test_store_expired.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -106,7 +107,8 @@ Test(store_order, a_folder_whose_sync_failed_is_synced_again_before_it_counts) {
 
   tt_header(&w);
   tt_calls_watch(&tt);
-  tt_calls_fail("sync archive/*-[0-9][0-9]", EIO, 1); /* the day's, which has the stream's name */
+  /* the day's folder, which contains the name of the stream's */
+  tt_calls_fail("sync archive/*-[0-9][0-9]", EIO, 1);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   cr_assert_eq(tt_calls_failed(), 1);
@@ -156,8 +158,8 @@ Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta)
   tt_expect_proven(&tt);
 }
 
-/* The log releases records that metas contain, so a catalog that lags behind them must be known to, also after a power
- * cut. */
+/* The log releases records that metas contain, so a catalog that lags behind these metas must be
+ * recognized, also after a power cut. */
 Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -196,8 +198,8 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   tt_expect_proven(&copy);
 }
 
-/* A file that the disk has lost does not prevent the start: the log has all of its data. The file found in its place
- * has no known owner, and is kept. */
+/* A file that the disk has lost does not prevent the start: the log has all of its data. The
+ * file found in its place has an unknown owner, and is kept. */
 Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 
@@ -249,7 +251,7 @@ Test(store_order, a_catalog_is_made_of_metas_whose_names_are_on_the_disk) {
   tt_expect_proven(&tt);
 }
 
-/* The meta may be sound: the start leaves it out, and the next one looks again. */
+/* The meta may be sound: the start skips it, and the next start looks again. */
 Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_next_start) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -269,7 +271,8 @@ Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_ne
   tt_expect_proven(&tt);
 }
 
-/* Killed between a verdict's meta and its row: the row follows once the meta's name is on the disk. */
+/* Killed between a verdict's meta and its row: the row is written once the meta's name is on the
+ * disk. */
 Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 

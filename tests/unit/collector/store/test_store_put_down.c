@@ -55,7 +55,7 @@ Test(store_put_down, a_start_changes_nothing_before_the_log_it_read_is_on_the_di
   tt_barrier(&tt);
   crash();
   start_copy();
-  expect_order("write wal/*.wal", "sync wal/*.wal"); /* a failed sync would not try again */
+  expect_order("write wal/*.wal", "sync wal/*.wal"); /* a failed sync would not be tried again */
   expect_order("sync wal/*.wal", "sync wal");
   expect_order("sync wal", "truncate open/*");
   expect_order("sync wal", "unlink open/*"); /* of the other stream */
@@ -198,8 +198,8 @@ Test(store_put_down, what_was_given_up_unsaid_stays_lost) {
   tt_expect_proven(&copy);
 }
 
-/* An earlier run gave up this part of the generation: its bytes equal those of the checkpoint, but its place is taken
- * (sim_seeds, 95111). */
+/* An earlier run abandoned this part of the generation: its bytes equal those of the checkpoint,
+ * but its place is taken (sim_seeds, 95111). */
 Test(store_put_down, a_part_in_quarantine_is_not_taken_up_where_the_generation_is_published) {
   struct tt_writer w = put_down();
 

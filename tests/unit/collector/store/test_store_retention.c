@@ -96,7 +96,7 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
   start_retention(EACH_TURN_NS, "unlink archive/*/0707*.trace", UINT32_MAX);
   TT_WAIT_UNTIL(tt_call("unlink archive/*/0808*.trace", 0) >= 0);
   tt_store_stop(
-      &tt); /* with one more round, which the minute's allowance keeps from trying again */
+      &tt); /* after one more round, which cannot try again because of the minute's allowance */
   cr_assert_lt(tt_call("unlink catalog.stale", 0), 0);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
   tt_calls_fail("", 0, 0);
@@ -111,7 +111,7 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
 /* With so few segments, rules of age and service delete at most one in a minute. */
 enum { TWO = 2, SEGMENTS = 6, KEPT_GEN = 1 };
 
-/* The n-th segment of the stream in the catalog; its generation is n. */
+/* Returns the n-th segment of the stream in the catalog; its generation is n. */
 static struct tc_segment_row row_of(uint64_t gen) {
   struct tc_segment_row row = { 0 };
   struct tc_select select = { .first_gen = gen, .last_gen = gen };
@@ -277,7 +277,7 @@ Test(store_retention, many_small_works_do_not_wait_for_a_round_each) {
   tt_expect_proven(&tt);
 }
 
-/* ---- more than one service has too much */
+/* ---- more than one service with too much ---- */
 
 enum { EACH = 30 };
 

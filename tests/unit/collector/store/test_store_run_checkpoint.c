@@ -58,8 +58,8 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Writes until the log has released the quiet stream's earlier records: a checkpoint is requested once a second, so few
- * records come then. */
+/* Writes until the log has released the quiet stream's earlier records: a checkpoint is
+ * requested once a second, so few records arrive until then. */
 static void others_write(struct tt_writer *busy) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t first = busy->gen + 1, upto = first + 6 * CHECKPOINT_BYTES / (1 << 20);
@@ -73,7 +73,8 @@ static void others_write(struct tt_writer *busy) {
   }
 }
 
-/* Writes the quiet stream's first generations, then the other streams' until the log has released the former. */
+/* Writes the quiet stream's first generations, then the other streams' until the log has
+ * released the quiet stream's. */
 static void write_both(struct tt_writer *quiet, struct tt_writer *busy, uint64_t generations) {
   tt_header(busy);
   tt_header(quiet);

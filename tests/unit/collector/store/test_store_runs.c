@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: files of many generations. Readers see the complete ones of a run that is still written. */
+/* Runs: files of many generations. Readers see the complete generations of a run that is still
+ * being written. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -278,7 +279,8 @@ Test(store_runs, a_run_ends_behind_a_broken_generation) {
   tt_expect_proven(&tt);
 }
 
-/* A long run that ended before its verdicts came: its meta is written again for many of them at once, in any order. */
+/* A long run that ended before its verdicts arrived: its meta is rewritten for many verdicts at
+ * once, in any order. */
 Test(store_runs, verdicts_join_a_sealed_run) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
   static const uint64_t order[] = { 5, 1, 3, 2, 4 };
@@ -354,7 +356,8 @@ Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   cr_assert_not(after.row[0].open);
 }
 
-/* The disk neither moves nor removes the bytes of a generation that was given up: the next turn tries again. */
+/* The disk neither moves nor removes the bytes of an abandoned generation: the next turn tries
+ * again. */
 Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 

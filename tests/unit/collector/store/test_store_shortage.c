@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator's view of a shortage in the store: one line with the true reason when it begins, one line when it is
- * over, the same reason in the health and in the counters. */
+/* The operator's view of a shortage in the store: one line with the true reason when it begins,
+ * one line when it is over, the same reason in the health and in the counters. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -161,7 +161,7 @@ Test(store_shortage, a_disk_around_its_mark_is_one_wait) {
     tt_barrier(&tt);
   }
   tt_generation(&w, 1, 3, 1000);
-  tt_barrier(&tt); /* the store answers */
+  tt_barrier(&tt); /* shows that the store still answers */
   cr_assert_eq(lines_with("\n"), 1, "%s", tt.notes);
   cr_assert_eq(lines_with("less than disk.free_min (1048576)"), 1, "%s", tt.notes);
   disk_free = 4 * MARK_BYTES;
@@ -171,7 +171,7 @@ Test(store_shortage, a_disk_around_its_mark_is_one_wait) {
   cr_assert_eq(lines_with("\n"), 2, "%s", tt.notes);
 }
 
-/* ---- the wait alone, its clock turned by hand */
+/* ---- the wait alone, with its clock turned by hand ---- */
 
 static const uint64_t MS = 1000000, S = 1000000000;
 
@@ -233,7 +233,7 @@ Test(wait, one_that_comes_back_soon_is_over_later_and_later) {
   cr_assert_eq(wait.why, TC_SHORT_NONE);
 }
 
-/* ---- somebody else fills the disk */
+/* ---- somebody else fills the disk ---- */
 
 enum { SEGMENTS = 5 };
 
@@ -324,7 +324,8 @@ Test(store_shortage, an_archive_of_most_of_the_disk_has_no_floor) {
   tt_expect_proven(&tt);
 }
 
-/* ---- all that is the collector's own counts: each alone is more than half of the disk */
+/* ---- everything of the collector's own counts: each part alone is more than half of the disk
+ * ---- */
 
 enum { HEAVY_BYTES = 32 << 20 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits how long retention holds the sealer's thread. The clock advances only by that thread's calls: 15 ms each sync,
- * 1 us each reading. No slice is longer than 20 ms. */
+/* Limits how long retention holds the sealer's thread. Only that thread's calls advance the
+ * clock: 15 ms each sync, 1 us each reading. No slice is longer than 20 ms. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -172,7 +172,7 @@ Test(firings, of_many_rules_each_has_its_share) {
     const struct tc_firings_ask ask = { .rule = name };
     cr_assert_geq(asked(&ask, 0).n, SHARE, "%s", name);
   }
-  for (unsigned i = 0; i < TC_FIRINGS_MAX + 1; i++) { /* rules that come and go */
+  for (unsigned i = 0; i < TC_FIRINGS_MAX + 1; i++) { /* rules that are added and removed */
     snprintf(name, sizeof name, "s%u", i);
     add_of(name, 1, "", "", "");
   }

@@ -5,7 +5,7 @@
 
 static const uint64_t SECOND_NS = 1000000000, HOUR_NS = UINT64_C(3600000000000);
 
-/* Counts how many of the attempts, one each step, are accepted in that time. */
+/* Counts how many attempts, one each step, are accepted in that time. */
 static unsigned taken(struct tc_pace *pace, const struct tc_pace_limits *limits, uint64_t from_ns,
                       uint64_t span_ns, uint64_t step_ns) {
   unsigned n = 0;
@@ -21,7 +21,7 @@ Test(pace, a_flood_is_done_so_often_as_the_limits_say) {
 
   cr_assert_eq(taken(&pace, &limits, 5, 59 * SECOND_NS, SECOND_NS / 290), 6);
   cr_assert_eq(taken(&pace, &limits, 59 * SECOND_NS, HOUR_NS - 60 * SECOND_NS, SECOND_NS), 54);
-  cr_assert(tc_pace_takes(&pace, &limits, HOUR_NS + 5)); /* the next hour */
+  cr_assert(tc_pace_takes(&pace, &limits, HOUR_NS + 5)); /* in the next hour */
   cr_assert_not(tc_pace_takes(&pace, &limits, HOUR_NS + 6));
 }
 

@@ -123,7 +123,7 @@ Test(triggers, a_rule_that_fires_all_the_time_is_limited_and_takes_nothing_of_an
 
   cr_assert_eq(fire(RARE), 0);
   cr_assert_eq(fire(FLAPS), 0);
-  for (unsigned i = 1; i < 7; i++) cr_assert_eq(fire(FLAPS), 2); /* the page and the snap */
+  for (unsigned i = 1; i < 7; i++) cr_assert_eq(fire(FLAPS), 2); /* pages and snaps are left out */
   for (unsigned i = 0; i < TC_FIRINGS_MAX; i++) cr_assert_eq(fire(FLAPS), 3);
   cr_assert_eq(fire(RARE), 1);
   struct found flaps = found_of("flaps"), rare = found_of("rare");

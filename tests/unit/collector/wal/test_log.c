@@ -40,7 +40,7 @@ int fsync(int fd) {
   return -1;
 }
 
-/* A disk with unreadable sectors: reads of the first log file from here to there fail. */
+/* A disk with unreadable sectors: reads of the first log file in this range fail. */
 static uint64_t unreadable_from = UINT64_MAX, unreadable_end;
 
 static unsigned reads_left = UINT_MAX; /* after these, reads fail with ENOMEM */
@@ -104,7 +104,7 @@ static void remove_log(void) {
 
 TestSuite(log, .init = open_log, .fini = remove_log);
 
-static uint64_t group_at[64]; /* where each group begins */
+static uint64_t group_at[64]; /* offset of each group */
 static uint64_t record_at[64][RECORDS];
 static unsigned char payload[300];
 
@@ -222,7 +222,7 @@ Test(log, a_cut_anywhere_keeps_every_whole_record_before_it) {
           record_at[n / RECORDS][n % RECORDS] + tc_wal_record_bytes(100 + n % RECORDS) <= cut + 7;
     change(cut, true);
     uint64_t seqs = scan(&out);
-    /* The last record may be whole but for its padding. */
+    /* The last record may be whole except for its padding. */
     cr_assert(seqs == up_to(whole) || seqs == up_to(whole == 0 ? 0 : whole - 1), "cut at %" PRIu64,
               cut);
     cr_assert_eq(out.corrupt, 0);
@@ -237,7 +237,7 @@ Test(log, a_failed_sync_gives_the_file_up_and_its_group_never_counts) {
   sync_fails = 1;
   cr_assert_eq(write_group(2), TB_IO);
   sync_fails = 0;
-  /* The agent sends the same records again; the first copy lies whole in the poisoned file. */
+  /* The agent sends the same records again; the first copy is whole in the poisoned file. */
   cr_assert_eq(write_group(2), TB_OK);
   cr_assert_eq(tc_wal_file_count(logs), 2);
   cr_assert_eq(scan(&out), up_to(3 * RECORDS)); /* each once: scan() fails on doubles */
@@ -263,7 +263,7 @@ Test(log, bytes_of_another_file_never_validate) {
 
   write_groups(2);
   uint64_t end = tc_wal_durable_lsn(logs);
-  /* The same records at the same place in a file with another salt. */
+  /* Puts the same records at the same place in a file with another salt. */
   snprintf(path, sizeof path, "%s/0000000000000000.wal", dir);
   snprintf(old_path, sizeof old_path, "%s/old", dir);
   cr_assert_eq(rename(path, old_path), 0);
@@ -297,7 +297,7 @@ Test(log, files_below_what_is_held_are_deleted_oldest_first) {
   tc_wal_trim(logs, held);
   cr_assert_eq(tc_wal_file_count(logs), 1);
   tc_wal_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_wal_file_count(logs), 1); /* the current one stays */
+  cr_assert_eq(tc_wal_file_count(logs), 1); /* the current file stays */
   cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
   cr_assert_eq(out.nfiles, 1);
   cr_assert_eq(out.entries[0].head.kind, TC_WAL_SNAPSHOT);
@@ -334,7 +334,7 @@ Test(log, groups_begin_at_a_multiple_of_a_block) {
     cr_assert_eq(group_at[i] % TC_WAL_BLOCK, 0);
     cr_assert_eq(tc_wal_durable_lsn(logs) % TC_WAL_BLOCK, 0);
   }
-  /* A file whose records end just so that a PAD does not fit into the block. */
+  /* Makes a file whose records end so that a PAD does not fit into the block. */
   for (uint32_t len = TC_WAL_BLOCK - 180; len < TC_WAL_BLOCK - 80; len += 8) {
     struct tc_wal_head head = { .kind = TP_BATCH, .ref = 1, .len = len };
     static unsigned char bytes[TC_WAL_BLOCK];
@@ -433,7 +433,7 @@ Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
   unreadable_end = 0;
 }
 
-/* The records are on the disk, and the next attempt may find them. */
+/* The records are on the disk, and the next attempt may read them. */
 Test(log, what_cannot_be_read_for_the_moment_is_no_end_of_the_log) {
   struct tc_wal_scan out;
   unsigned groups = 0, reads = 0, batches = 0;
@@ -460,7 +460,7 @@ Test(log, a_file_cut_under_the_reader_is_a_damaged_record) {
   scan(&out);
   change(record_at[1][1], true);
   cr_assert_eq(tc_wal_scan_payload(&out, &out.entries[1], &diag, &bytes), TB_OK);
-  out.window.len = 0; /* so that it is read again */
+  out.window.len = 0; /* so that the block is read again */
   cr_assert_eq(tc_wal_scan_payload(&out, &out.entries[out.nentries - 2], &diag, &bytes),
                TB_CORRUPT);
   tc_wal_scan_free(&out);

@@ -51,7 +51,7 @@ static void status(struct tt_analyses *t, to_ns time, int64_t g, enum tw_go_stat
           .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)g, state });
 }
 
-/* Goroutines 1 to 3 run on Ps of their numbers. */
+/* Goroutines 1 to 3 run on the Ps with their numbers. */
 static void open_stream(struct tt_analyses *t, size_t stacks_max) {
   tt_analyses_open(t, 10 * MS, stacks_max);
   sync_event(t);
@@ -63,7 +63,7 @@ static void block(struct tt_analyses *t, to_ns time, int64_t g, unsigned reason,
           .args = { reason, stack });
 }
 
-/* by: 0 is the runtime. */
+/* by: the goroutine that wakes g; 0: the runtime. */
 static void unblock(struct tt_analyses *t, to_ns time, int64_t by, int64_t g) {
   int64_t at = by != 0 ? by : TO_NONE;
 

@@ -94,7 +94,7 @@ static void expect_text(const struct to_report *r, const char *table, size_t row
                    want);
 }
 
-/* ---- what findings there are ---- */
+/* ---- which findings there are ---- */
 
 struct found {
   unsigned n[TO_FINDINGS];
@@ -340,7 +340,7 @@ Test(an_chains, where_the_other_has_ended_there_is_one) {
   tt_analyses_close(&t);
 }
 
-/* The analysis knows only the last two goroutines that ended such waits. */
+/* The analysis remembers only the last two goroutines that ended such waits. */
 Test(an_chains, a_crowd_at_a_lock_is_a_suspect_after_ten_generations) {
   for (unsigned generations = 10; generations <= 11; generations++) {
     struct tt_analyses t;

@@ -25,7 +25,7 @@ static void open_stream(struct tt_analyses *t, size_t stacks_max) {
           .args = { 1 });
 }
 
-/* Goroutine g is on P g and thread g. */
+/* Goroutine g runs on P g and thread g. */
 static void status(struct tt_analyses *t, int64_t g, enum tw_go_status status) {
   TT_FEED(t, &gen1, .time = 2, .m = g, .p = g, .g = TO_NONE, .slot = (uint32_t)g + 1,
           .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)g, status });

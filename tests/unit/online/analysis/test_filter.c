@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events a filter takes. */
+/* Which events a filter accepts. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -52,7 +52,7 @@ static void open_file(struct tt_analyses *t, uint64_t n) {
   begin_stream(t, n);
 }
 
-/* A worker runs on the P. */
+/* Runs a GC worker on the P. */
 static void work(struct tt_analyses *t, to_ns from, to_ns until, int64_t p, uint64_t g,
                  uint64_t label) {
   event(t, from - 1, p, TO_NONE, TW_EV_GO_START, g, 1);
@@ -126,13 +126,13 @@ Test(gc, a_worker_that_starts_twice_counts_for_ever_as_in_go_and_not_in_fact) {
   work(&t, 20 * MS, 21 * MS, 1, 7, WORKER);
   event(&t, 22 * MS, 0, 5, TW_EV_GC_END, 2, 0);
   procs(&t, 40 * MS, 2);
-  /* 1 ms: all of it with a worker on one of two Ps */
+  /* 1 ms: a worker runs on one of two Ps all the time */
   cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "utilization"), 0.5, 1e-12);
   cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "exact_utilization"), 0.5, 1e-12);
   /* 10 ms: for Go the P is gone from 20 ms - 1 ns on */
   cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "utilization"), 0.5, 1e-12);
   cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "exact_utilization"), 0.95, 1e-12);
-  /* longer than the stream: the mean of all of it */
+  /* longer than the stream: the mean of the whole stream */
   cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 9, "exact_utilization"), 39.0 / 40, 1e-12);
   tt_analyses_close(&t);
 }
@@ -149,7 +149,7 @@ Test(gc, stops_and_assists_take_from_the_program_and_other_stops_do_not) {
   cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "utilization"), 1, 1e-12);
   event(&t, 10 * MS, 0, 5, TW_EV_GC_BEGIN, 1, 1);
   event(&t, 11 * MS, 0, 5, TW_EV_GC_MARK_ASSIST_BEGIN, 1, 0);
-  event(&t, 12 * MS, 0, 5, TW_EV_GO_BLOCK, 0, 1); /* it waits: its P is the program's */
+  event(&t, 12 * MS, 0, 5, TW_EV_GO_BLOCK, 0, 1); /* while it waits, its P runs the program */
   event(&t, 15 * MS, 1, TO_NONE, TW_EV_GO_START, 5, 2);
   event(&t, 16 * MS, 1, 5, TW_EV_GC_MARK_ASSIST_END, 0, 0);
   procs(&t, 30 * MS, 4);
@@ -169,8 +169,8 @@ static void take_words(void *self, const struct to_finding *finding) {
   snprintf(self, 200, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
-/* Returns the finding after three generations of 1 s, in which one goroutine computes and another is in assists for 800
- * ms. */
+/* Returns the finding after three generations of 1 s, in which one goroutine computes and
+ * another assists for 800 ms. */
 static void find(to_ns runs_ns, char out[200]) {
   struct tt_analyses t;
 

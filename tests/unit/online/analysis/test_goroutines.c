@@ -237,7 +237,7 @@ Test(an_goroutines, assists_sweeps_and_stops_are_summed_by_entry_function) {
   struct tt_analyses t;
 
   open_stream(&t);
-  for (to_ns at = 101; at < 301; at += 2) { /* more than can be kept one by one */
+  for (to_ns at = 101; at < 301; at += 2) { /* more than can be kept individually */
     range(&t, at, 1, TW_EV_GC_SWEEP_BEGIN);
     range(&t, at + 1, 1, TW_EV_GC_SWEEP_END);
   }

@@ -9,7 +9,7 @@
 
 /* The heap begins at 0; pages of 8192 bytes, objects are aligned to 8. */
 static const unsigned char packing[] = { 1, 0, 0x80, 0x40, 8, 8 };
-/* Type 1: main.node, 40 bytes. */
+/* Type 1 is main.node, 40 bytes. */
 static const unsigned char types[] = { 0,   1,   9,   40,  8,   9,   'm', 'a',
                                        'i', 'n', '.', 'n', 'o', 'd', 'e' };
 static const struct to_experimental experimental[] = {
@@ -185,8 +185,8 @@ Test(an_heap, a_type_has_the_age_of_its_oldest_object_and_its_rate) {
   cr_expect_eq(number(r, "by_type", 1, "oldest_ns"), 0);
   AF(5 * SECOND, HEAP_OBJECT_FREE, 6);
   cr_expect_eq(number(report(&t, TO_WINDOW_ALL), "by_type", 0, "oldest_ns"), 4 * SECOND);
-  AF(5 * SECOND, HEAP_OBJECT_FREE, 18); /* of second 2 */
-  AF(5 * SECOND, HEAP_OBJECT_FREE, 12); /* of second 1 */
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 18); /* allocated in second 2 */
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 12); /* allocated in second 1 */
   cr_expect_eq(number(report(&t, TO_WINDOW_ALL), "by_type", 0, "oldest_ns"), 2 * SECOND);
   AF(5 * SECOND, HEAP_OBJECT_FREE, 30);     /* the youngest */
   AF(5 * SECOND, HEAP_OBJECT_ALLOC, 24, 1); /* the last one again: its free was not shown */

@@ -55,7 +55,7 @@ static void take_words(void *self, const struct to_finding *finding) {
     snprintf(self, 400, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
-/* Starts one goroutine every 5 s, for 65 s: none ends. */
+/* Starts one goroutine every 5 s, for 65 s; none of them ends. */
 Test(an_leak, ever_more_that_wait_are_suspects) {
   struct tt_analyses t;
 

@@ -141,7 +141,7 @@ Test(procs, a_call_holds_its_P_until_it_ends_or_the_P_is_taken) {
   status(&t, 100, 1, TW_PROC_RUNNING);
   run(&t, 100, 8, 0, 1);
   TT_FEED(&t, &gen1, .time = 110, .m = 9, .p = 1, .g = TO_NONE, .slot = 3, .type = TW_EV_GO_STATUS,
-          .args = { 2, 9, TW_GO_SYSCALL }); /* in a call from before the trace */
+          .args = { 2, 9, TW_GO_SYSCALL }); /* in a call that began before the trace */
   go(&t, 200, 8, 0, 1, TW_EV_GO_SYSCALL_BEGIN);
   go(&t, 230, 8, 0, 1, TW_EV_GO_SYSCALL_END);
   steal(&t, 300, 1, 8, 0, 1);
@@ -176,13 +176,13 @@ Test(procs, a_loss_in_a_call_counts_by_what_took_the_P) {
   for (int i = 0; i < 5; i++) {
     steal(&t, 200, 1, 7, TO_NONE, TO_NONE);      /* the monitor */
     if (i < 4) steal(&t, 200, 1, 8, TO_NONE, 3); /* a goroutine in a call */
-    if (i < 3) steal(&t, 200, 1, 6, 0, 4);       /* one that runs */
+    if (i < 3) steal(&t, 200, 1, 6, 0, 4);       /* a running goroutine */
     if (i < 2) go(&t, 200, 9, 1, 2, TW_EV_PROC_STOP);
   }
-  steal(&t, 200, 1, 9, 1, 2); /* the thread itself: its goroutine ends in the call */
+  steal(&t, 200, 1, 9, 1, 2); /* the thread itself, whose goroutine ends in the call */
   TT_FEED(&t, &gen1, .time = 200, .m = 7, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL,
-          .args = { 1, 1, 9, TW_PROC_SYSCALL_ABANDONED }); /* its thread is gone */
-  turn(&t, 300, 0, TW_EV_PROC_STOP);                       /* nothing to do */
+          .args = { 1, 1, 9, TW_PROC_SYSCALL_ABANDONED }); /* the P's thread no longer exists */
+  turn(&t, 300, 0, TW_EV_PROC_STOP);                       /* stops for lack of work */
   const struct to_report *r = tt_report(&t, TO_ANALYSIS_PROCS, TO_WINDOW_ALL);
   cr_assert_eq(number(r, 1, "proc"), 1);
   cr_expect_eq(number(r, 1, "stolen"), 5 + 4 + 3 + 1 + 1);

@@ -139,7 +139,7 @@ Test(an_syscall, a_call_is_blocked_now_once_its_P_is_gone_or_it_lasts) {
   begin(&t, &gen1, 300, 3, 30, 2);
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_10S), "blocked_now")->rows, 0);
   steal(&t, 400, 9, 2, TW_PROC_SYSCALL);
-  steal(&t, 410, 9, 3, TW_PROC_SYSCALL_ABANDONED); /* says nothing about the thread's call */
+  steal(&t, 410, 9, 3, TW_PROC_SYSCALL_ABANDONED); /* does not concern the thread's call */
   const struct to_report *r = report(&t, TO_WINDOW_10S);
   cr_assert_eq(tt_figure(r, "open")->number, 3);
   cr_assert_eq(tt_table(r, "blocked_now")->rows, 1);
@@ -340,7 +340,7 @@ Test(an_syscall, a_call_counts_once_whether_its_span_comes_out_or_not) {
 
   tt_analyses_open(&t, 10 * MS, 100);
   sync_event(&t, &gen1, 1);
-  begin(&t, &gen1, 100, 1, 10, 1); /* the first one with this stack */
+  begin(&t, &gen1, 100, 1, 10, 1); /* the first call with this stack */
   end(&t, &gen1, 101, 1, 10, false);
   begin(&t, &gen1, 200, 1, 10, 1);
   end(&t, &gen1, 210, 1, 10, false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* F4, F5, F17 to F20, J6: the experiment's batches once a generation, and its events with typed values. */
+/* F4, F5, F17 to F20, J6: the experiment's batches, once a generation, and its events with typed
+ * values. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 struct seen {
   size_t spans, objects, typed, stacks, frees;
-  bool strings; /* a type that any Go program has */
+  bool strings; /* a type that every Go program has */
 };
 
 static void check(const struct to_allocfree *af, const struct to_heap_event *ev,

@@ -152,7 +152,8 @@ Test(view, a_reason_that_no_table_has_keeps_its_words) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* I21, I15, I20: numbers and words that others store and compare. New ones come at the end. */
+/* I21, I15, I20: numbers and words that other programs store and compare. New ones are added at
+ * the end. */
 Test(view, states_and_canonical_ids_are_frozen) {
   static const char *const go[] = { "Undetermined", "NotExist", "Runnable",
                                     "Running",      "Waiting",  "Syscall" };

@@ -24,7 +24,7 @@ static void end(void) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* Goroutine N is life N, its stack in state S is 10 * N + S. */
+/* Goroutine N is life N; its stack in state S is 10 * N + S. */
 static void add(struct to_span span) {
   span.id = (int64_t)span.life;
   cr_assert_eq(to_timeline_add(&timeline, &span, (uint32_t)(10 * span.life + span.state),
@@ -232,7 +232,7 @@ Test(critical_path, spans_that_reach_out_of_the_interval_are_clipped) {
   RUNS(1, 0, 150);
   RUNS(1, 10, 120);   /* overlaps: left out */
   RUNS(1, 150, 150);  /* empty: left out */
-  CALLS(1, 140, 400); /* its first part overlaps */
+  CALLS(1, 140, 400); /* the first part overlaps */
   RUNS(2, 0, 100);    /* before */
   RUNS(2, 200, 300);  /* after */
   walk(1, 100, 200);
@@ -247,7 +247,7 @@ Test(critical_path, stops_and_assists_are_counted_where_it_would_run) {
   begin(0, 100);
   RANGE(STW, 9, 2, 4);
   RANGE(GC_MARK_ASSIST, 1, 3, 8);
-  RANGE(STW, 9, 12, 25); /* one within another: two reasons */
+  RANGE(STW, 9, 12, 25); /* a stop within a stop: two reasons */
   RANGE(STW, 9, 10, 30);
   RANGE(GC_SWEEP, 1, 80, 90);
   RUNS(1, 0, 11);

@@ -107,7 +107,7 @@ static size_t longest_with_a_new_secret(unsigned shift, const char *what) {
 Test(goroutines, wherever_the_ids_lie_one_costs_at_most_64_bytes) {
   static const struct {
     const char *what;
-    unsigned shift; /* id = number << shift; 0: any */
+    unsigned shift; /* id = number << shift; 0: any id */
   } kinds[] = {
     { "random", 0 }, { "multiples of 2^13", 13 }, { "of 2^20", 20 }, { "of 2^40", 40 }
   };

@@ -30,7 +30,7 @@ static to_ns time_of(int pattern, size_t i, size_t n) {
   case 3: return (to_ns)(i % 7);                       /* few values */
   case 4: return next_random() % 8 == 0 ? (to_ns)(next_random() % n) : (to_ns)i; /* nearly sorted */
   case 5: return 5;
-  default: return i < n / 2 ? (to_ns)i : (to_ns)(n - i); /* up and down */
+  default: return i < n / 2 ? (to_ns)i : (to_ns)(n - i); /* rising, then falling */
   }
 }
 

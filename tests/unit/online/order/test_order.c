@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each rule of online/order/rules.def: an event that fits, one that comes too early and waits for another
- * thread, one that proves the trace broken. */
+/* Each rule of online/order/rules.def: an event that fits, an event that comes too early and
+ * waits for another thread, an event that proves the trace broken. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,7 +114,7 @@ Test(order, blocked_syscall_end_waits_for_the_steal) {
                                         "GoSyscallEndBlocked dt=1\n"
                                         "EventBatch gen=1 m=1 time=9\n"
                                         "ProcSteal dt=1 p=0 p_seq=2 m=0\n");
-  tt_expect_order(&run, "m=0 GoSyscallBegin", "m=1 ProcSteal" /* later clock, earlier here */,
+  tt_expect_order(&run, "m=0 GoSyscallBegin", "m=1 ProcSteal" /* by the clock it is later */,
                   "m=0 GoSyscallEndBlocked");
   cr_assert_eq(find(&run, TW_EV_PROC_STEAL)->args[3], TW_PROC_SYSCALL);
   cr_assert_eq(find(&run, TW_EV_GO_SYSCALL_END_BLOCKED)->p, TO_NONE);

@@ -72,7 +72,7 @@ static void put(struct trace *t, uint8_t type, unsigned n, uint64_t a, uint64_t 
   if (n > 1) t->w.pos += tw_varint_write(t->w.pos, b);
 }
 
-/* Thread m runs goroutine m on proc m from here on. */
+/* From here on thread m runs goroutine m on proc m. */
 static void begin_thread(struct trace *t, int64_t m, uint64_t time) {
   begin_batch(t, m, time, 0);
   put(t, TW_EV_PROC_STATUS, 2, (uint64_t)m, TW_PROC_RUNNING);
@@ -314,7 +314,7 @@ Test(own_events, say_what_they_are) {
 
 enum { NOTE = 139, PUSH = 137, POP = 138 };
 
-/* State of the tests' handler: a Note may come only between a Push and its Pop. */
+/* State of the tests' handler: a Note must be between a Push and the Pop that follows. */
 struct queue {
   unsigned pushed, asked;
   const char *order;

@@ -25,7 +25,7 @@ static const bool has_rule[UINT8_MAX + 1] = {
 #include "online/order/rules.def"
 };
 
-enum { NEW_G = 5, SLEEPER = 2, MARK = 8191 /* FF 3F on the wire, which nothing else here is */ };
+enum { NEW_G = 5, SLEEPER = 2, MARK = 8191 /* FF 3F on the wire, as nothing else here */ };
 
 /* Returns a value that fits the scene below, or any id that exists there. */
 static uint64_t fitting(uint8_t type, enum tw_arg_type arg) {

@@ -153,7 +153,7 @@ Test(spans, a_call_is_one_span_and_its_pieces_say_when_it_had_a_p) {
   FEED(ON, .g = 7, .type = TW_EV_GO_SYSCALL_BEGIN, .time = 40, .args = { 2, 1 });
   FEED(.m = 101, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL, .time = 60,
        .args = { 0, 3, 100, TW_PROC_SYSCALL });
-  NEW(8, 61); /* another goroutine has the P meanwhile */
+  NEW(8, 61); /* another goroutine runs on the P meanwhile */
   START(8, 62);
   FEED(.m = 100, .p = TO_NONE, .g = 7, .type = TW_EV_GO_SYSCALL_END_BLOCKED, .time = 70);
   FEED(.m = 100, .p = 1, .g = TO_NONE, .type = TW_EV_GO_START, .time = 75, .slot = 7,
@@ -485,7 +485,7 @@ Test(spans, the_last_p_whose_calls_are_counted_counts_as_the_first) {
   cr_expect_eq(call_time_on(TO_SPANS_PROCS_NEAR), 0);
 }
 
-/* The P's number is beyond those that are found without a map. */
+/* The P's number is beyond those that need no map. */
 Test(spans, a_call_on_a_far_p_knows_when_it_lost_it) {
   enum { FAR = TO_SPANS_PROCS_NEAR + 44 };
 

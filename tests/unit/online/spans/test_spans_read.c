@@ -236,7 +236,7 @@ static void follow(const struct tt_stored *trace) {
   end();
 }
 
-/* G6: any goroutine, asked at any moment. */
+/* G6: any goroutine, asked for at any moment. */
 Test(spans_read, what_is_open_is_where_the_orderer_is_in_real_traces) {
   cr_assert_gt(tt_each_stored("tests/data", 200000, follow), 4);
 }

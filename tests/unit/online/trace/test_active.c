@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G7: the generations in which a goroutine does something are found without ordering them. */
+/* G7: the generations in which a goroutine is active are found without ordering them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small traces whose cost in a careless reader or analysis grows with what came before: none may cost more
- * than a second of processor time for each megabyte. */
+/* Small traces whose cost in a careless reader or analysis grows with the events before: none
+ * may cost more than a second of CPU time for each megabyte. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -179,7 +179,7 @@ Test(bomb_costs, a_slot_a_stop_with_every_histogram_full) {
   explode("stops", &bomb, TB_OK);
 }
 
-/* Many stoppers, so that old rows make room all the time. */
+/* There are many stoppers, so old rows are replaced all the time. */
 Test(bomb_costs, a_slot_a_stop_each_by_another_goroutine) {
   enum { MANY = 60000 / SMALLER };
   struct bomb bomb;
@@ -282,7 +282,7 @@ static void open_stops(bool end) {
   explode("reasons", &bomb, TB_OK);
 }
 
-/* Valid for Go's reader. */
+/* The trace is valid for Go's reader. */
 Test(bomb_costs, stops_of_ever_new_reasons_that_never_end) {
   open_stops(false);
 }
@@ -455,7 +455,7 @@ static void fill(struct bomb *bomb, enum filled what) {
     }
   }
   if (bomb->batch.len > 0) bomb_flush(bomb);
-  bomb->thread = 1; /* a generation has some events */
+  bomb->thread = 1; /* a generation needs some events */
   if (what == STRINGS || what == STACKS) {
     ADD(bomb, TW_EV_PROC_STATUS, 0, 1, TW_PROC_IDLE);
     bomb_flush(bomb);

@@ -112,7 +112,7 @@ static void rounds(struct bomb *bomb, unsigned n, unsigned others) {
     }
     bomb_flush(bomb);
   }
-  for (; bomb->thread < 3 + others; bomb->thread++) { /* as threads of cgo that come back later */
+  for (; bomb->thread < 3 + others; bomb->thread++) { /* like threads of cgo that come back later */
     ADD(bomb, TW_EV_PROC_STATUS, n + 1, (uint64_t)bomb->thread, TW_PROC_IDLE);
     bomb_flush(bomb);
   }
@@ -175,8 +175,8 @@ Test(bombs, threads_that_want_the_same_again_and_again_use_up_fuel) {
   end(&bomb);
 }
 
-/* Tables and states that grow with what a peer sends: how many bytes one entry may cost, and that the
- * limit stops them. */
+/* Tables and states that grow with a peer's data: how many bytes one entry may cost, and that
+ * the limit stops them. */
 enum what { STRINGS, STACKS, SAMPLES, GOROUTINES, PROCS, THREADS };
 
 static void grow(struct bomb *bomb, enum what what, unsigned n, bool dense) {

@@ -7,7 +7,7 @@
 #include "support/order_text.h"
 #include "support/seeds.h"
 
-/* Pieces of a trace, each in a block that is gone with the next call. */
+/* Pieces of a trace, each in a block that is freed by the next call. */
 struct pieces {
   const unsigned char *pos;
   size_t left, piece;
@@ -97,7 +97,7 @@ static void compare(const struct tt_run *pushed, const unsigned char *bytes, siz
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* G2, G4, G5: one trace is one stream of events, pushed or pulled. */
+/* G2, G4, G5: a trace is the same stream of events whether they are pushed or pulled. */
 Test(pull, gives_the_events_and_the_faults_that_pushing_gives) {
   struct tt_pack seeds = tt_seeds_load();
 

@@ -377,7 +377,7 @@ Test(reader, a_generation_above_its_limit_is_refused) {
   stop(&run, &bytes);
 }
 
-/* A memory that refuses the n-th request. */
+/* An allocator that refuses the n-th request. */
 struct scarce {
   size_t left;
 };
@@ -484,7 +484,7 @@ Test(reader, segments_of_one_generation_go_on_with_one_state) {
     /* Goroutine 104 and task 11 are both new in generation 4. After a hole both begin again. */
     to_reader_epoch(reader);
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_OK, "%s", diag.text);
-    /* A fault ends its segment only. */
+    /* A fault ends only its own segment. */
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_BROKEN, "task 14 begins twice");
     cr_assert_eq(diag.gen, 4);
     cr_assert_eq(read_segment(reader, &mem, segments[i][2]), TB_OK, "%s", diag.text);

@@ -71,8 +71,8 @@ static void expect_good(struct read *r) {
   cr_assert(bytes.len == 2 && memcmp(bytes.data, "ok", 2) == 0);
 }
 
-/* Expects one fault of a blob: reported once when the generation is read, and to each caller that
- * asks for the blob. */
+/* Expects one fault of a blob: reported once when the generation is read, and to each caller
+ * that asks for the blob. */
 static void expect_blob_fault(uint64_t id, const char *text) {
   struct to_bytes bytes;
   struct tb_diag diag;

@@ -208,7 +208,7 @@ Test(substreams, what_a_generation_brought_ends_with_it) {
   tt_blobs_put(&t, "a", 1, "first", 5);
   tt_blobs_put(&t, "a", 2, "second", 6);
   tt_blobs_end(&t);
-  tt_blobs_put(&t, "b", 1, "another", 7); /* ids start over */
+  tt_blobs_put(&t, "b", 1, "another", 7); /* ids start again with each generation */
   tt_blobs_end(&t);
   tt_blobs_end(&t); /* a generation without sub-streams */
   look_at(&look, t.bytes.data, t.bytes.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* I1, I2, I3, I22: what a trace is, before it is read. */
+/* I1, I2, I3, I22: what is known of a trace before it is read. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -21,8 +21,8 @@ static tb_rc survey(const void *bytes, size_t n, size_t trace_bytes, struct tb_d
   return rc;
 }
 
-/* Counts the events that the reader delivers, less those that it adds: Syncs, and two for each
- * coroutine switch. */
+/* Counts the events that the reader delivers, without the events that the reader adds: Syncs,
+ * and two for each coroutine switch. */
 static uint64_t standing(const struct tt_run *run) {
   uint64_t n = 0, switches = 0;
 
@@ -114,7 +114,7 @@ static void estimate(const struct tt_stored *trace) {
   struct to_survey all, some;
   struct tb_diag diag;
 
-  if (trace->len < 200000) return; /* half of it holds several whole batches */
+  if (trace->len < 200000) return; /* so long that half of it holds several whole batches */
   cr_assert_eq(survey(trace->bytes, trace->len, trace->len, &diag, &all), TB_OK);
   cr_assert_eq(survey(trace->bytes, trace->len / 2, trace->len, &diag, &some), TB_OK);
   cr_assert(all.exact && !some.exact);
