@@ -16,7 +16,7 @@ install(FILES lib/online/order/handler.h lib/online/order/limits.h
 install(FILES lib/online/trace/active.h lib/online/trace/prepare.h lib/online/trace/pull.h lib/online/trace/reader.h lib/online/trace/substreams.h
   lib/online/trace/survey.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/trace)
-install(FILES lib/online/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/window)
+install(FILES lib/online/window/distribution.h lib/online/window/histogram.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/window)
 install(FILES lib/online/spans/lock_table.h lib/online/spans/pull.h lib/online/spans/spans.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/spans)
 install(FILES lib/online/spans/stacks/callstack.h

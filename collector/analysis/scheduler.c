@@ -295,6 +295,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
+  to_tally_init(&u->tally, &u->mem);
   u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
   tb_map_init(&u->by_ref, &u->mem,
               0x9e3779b97f4a7c15u); /* the store chooses the refs: no secret needed */
@@ -327,6 +328,7 @@ size_t tc_scheduler_late(const struct tc_scheduler *u) {
 void tc_scheduler_free(struct tc_scheduler *u) {
   if (u == NULL) return;
   tb_map_fini(&u->by_ref);
+  to_tally_fini(&u->tally);
   tr_rules_release(u->rules);
   free(u->idle_patterns);
   free(u);

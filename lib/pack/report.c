@@ -3,6 +3,8 @@
  * many rows refer to it. */
 #include "pack/report.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/map.h"
 #include "pack/text.h"
@@ -138,6 +140,7 @@ static tb_rc take_distribution(struct tb_arena *arena, const struct to_distribut
   tracecollect__v1__distribution__init(message);
   message->count = d->sum.count;
   message->total_ns = d->sum.total_ns;
+  message->min_ns = d->sum.min_ns;
   message->max_ns = d->sum.max_ns;
   message->lower_bounds = d->sum.lower_bounds;
   message->p50_ns = d->p50_ns;
@@ -145,6 +148,13 @@ static tb_rc take_distribution(struct tb_arena *arena, const struct to_distribut
   message->p99_ns = d->p99_ns;
   message->p999_ns = d->p999_ns;
   message->no_quantiles = !d->has_quantiles;
+  message->scale = d->histogram.scale;
+  message->offset = d->histogram.first;
+  message->zeros = d->histogram.zero;
+  message->n_buckets = d->histogram.n;
+  TP_TAKE(arena, uint64_t, d->histogram.n, message->buckets);
+  if (d->histogram.n > 0)
+    memcpy(message->buckets, d->histogram.bucket, d->histogram.n * sizeof(*message->buckets));
   *out = message;
   return TB_OK;
 }

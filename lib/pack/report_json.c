@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "online/analysis/report.h"
+#include "pack/distribution.h"
 #include "pack/report_read.h"
 #include "proto/json.h"
 
@@ -36,12 +37,18 @@ static void write_quantile(struct tb_buf *out, const char *name, uint64_t ns, bo
 }
 
 static void write_distribution(struct tb_buf *out, const Distribution *d) {
-  tb_buf_printf(out, "{\"count\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64,
-                d->count, d->total_ns, d->max_ns);
+  tb_buf_printf(out,
+                "{\"count\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"min_ns\":%" PRIu64
+                ",\"max_ns\":%" PRIu64,
+                d->count, d->total_ns, d->min_ns, d->max_ns);
   write_quantile(out, "p50_ns", d->p50_ns, !d->no_quantiles);
   write_quantile(out, "p90_ns", d->p90_ns, !d->no_quantiles);
   write_quantile(out, "p99_ns", d->p99_ns, !d->no_quantiles);
   write_quantile(out, "p999_ns", d->p999_ns, !d->no_quantiles);
+  if (d->no_quantiles)
+    tb_buf_text(out, ",\"error_share\":null");
+  else
+    tb_buf_printf(out, ",\"error_share\":%.4g", tp_distribution_error(d));
   tb_buf_printf(out, ",\"lower_bounds\":%" PRIu64 "}", d->lower_bounds);
 }
 

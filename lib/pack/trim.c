@@ -5,10 +5,14 @@
 
 static void distribution_join(Tracecollect__V1__Distribution *into,
                               const Tracecollect__V1__Distribution *from) {
+  if (from->count > 0 && (into->count == 0 || from->min_ns < into->min_ns))
+    into->min_ns = from->min_ns;
+  if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
   into->count += from->count;
   into->total_ns += from->total_ns;
   into->lower_bounds += from->lower_bounds;
-  if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
+  into->n_buckets = 0;
+  into->zeros = 0;
   into->p50_ns = into->p90_ns = into->p99_ns = into->p999_ns = 0;
   into->no_quantiles = true;
 }

@@ -112,12 +112,11 @@ enum tr_verdict tr_condition_judge(const struct tr_condition *condition,
 }
 
 enum tr_verdict tr_condition_judge_message(const struct tr_condition *condition,
-                                           const Tracecollect__V1__StreamReport *report) {
-  double x;
-
+                                           const Tracecollect__V1__StreamReport *report,
+                                           struct tr_number *out) {
   if (strcmp(report->kind, condition->path.kind) != 0) return TR_VERDICT_ABSENT;
-  if (!tr_figure_path_unpack(&condition->path, report, &x)) return TR_VERDICT_UNKNOWN;
-  return verdict(condition, x);
+  if (!tr_figure_path_unpack(&condition->path, report, out)) return TR_VERDICT_UNKNOWN;
+  return verdict(condition, out->value);
 }
 
 bool tr_time_parse(const char *text, uint64_t *out_ns) {

@@ -29,11 +29,12 @@ enum tr_verdict {
   TR_VERDICT_NOT_MET,
   TR_VERDICT_MET,
 };
-/* report must be of the path's kind. *out: the figure; not set if it is unknown. */
+/* report must be of the path's kind. *out: the number; not set if it is unknown. */
 enum tr_verdict tr_condition_judge(const struct tr_condition *condition,
                                    const struct to_report *report, double *out);
 enum tr_verdict tr_condition_judge_message(const struct tr_condition *condition,
-                                           const Tracecollect__V1__StreamReport *report);
+                                           const Tracecollect__V1__StreamReport *report,
+                                           struct tr_number *out);
 
 /* Parses a duration with a unit, such as "30s". Returns false if text is not one. */
 bool tr_time_parse(const char *text, uint64_t *out_ns);

@@ -6,6 +6,7 @@
 
 #include "base/text/nearest.h"
 #include "online/analysis/analysis.h"
+#include "pack/distribution.h"
 #include "pack/report_read.h"
 
 typedef Tracecollect__V1__ReportSchema Schema;
@@ -20,11 +21,17 @@ static const struct {
   const char *name;
   bool is_time;
 } fields[TR_FIELDS] = {
-  [TR_FIELD_NONE] = { "", false },      [TR_FIELD_COUNT] = { "count", false },
-  [TR_FIELD_TOTAL] = { "total", true }, [TR_FIELD_MAX] = { "max", true },
-  [TR_FIELD_MEAN] = { "mean", true },   [TR_FIELD_P50] = { "p50", true },
-  [TR_FIELD_P90] = { "p90", true },     [TR_FIELD_P99] = { "p99", true },
-  [TR_FIELD_P999] = { "p999", true },   [TR_FIELD_LOWER_BOUNDS] = { "lower_bounds", false },
+  [TR_FIELD_NONE] = { "", false },
+  [TR_FIELD_COUNT] = { "count", false },
+  [TR_FIELD_TOTAL] = { "total", true },
+  [TR_FIELD_MIN] = { "min", true },
+  [TR_FIELD_MAX] = { "max", true },
+  [TR_FIELD_MEAN] = { "mean", true },
+  [TR_FIELD_P50] = { "p50", true },
+  [TR_FIELD_P90] = { "p90", true },
+  [TR_FIELD_P99] = { "p99", true },
+  [TR_FIELD_P999] = { "p999", true },
+  [TR_FIELD_LOWER_BOUNDS] = { "lower_bounds", false },
 };
 
 const char *tr_field_name(enum tr_field field) {
@@ -213,7 +220,7 @@ tb_rc tr_figure_path_parse(const char *text, size_t len, Schema *const *schemas,
 /* The greatest value of all rows, 0 if there are none. The "other" row is a sum: only its max is the value of a row. */
 struct greatest {
   bool is_found;
-  double number;
+  struct tr_number number;
 };
 
 static struct greatest greatest_of(size_t rows) {
@@ -224,8 +231,8 @@ static bool counts_other_row(enum tr_field field) {
   return field == TR_FIELD_MAX;
 }
 
-static void take_greatest(struct greatest *greatest, double x) {
-  if (!greatest->is_found || x > greatest->number) greatest->number = x;
+static void take_greatest(struct greatest *greatest, struct tr_number x) {
+  if (!greatest->is_found || x.value > greatest->number.value) greatest->number = x;
   greatest->is_found = true;
 }
 
@@ -235,6 +242,7 @@ static bool read_distribution(const struct to_distribution *d, enum tr_field fie
   switch (field) {
   case TR_FIELD_COUNT: *out = (double)sum->count; return true;
   case TR_FIELD_TOTAL: *out = (double)sum->total_ns; return true;
+  case TR_FIELD_MIN: *out = (double)sum->min_ns; return true;
   case TR_FIELD_MAX: *out = (double)sum->max_ns; return true;
   case TR_FIELD_MEAN:
     *out = sum->count > 0 ? (double)sum->total_ns / (double)sum->count : 0;
@@ -277,9 +285,9 @@ static bool read_table(const struct to_report *report, const struct tr_figure_pa
     if (is_rest && !counts_other_row(path->field)) continue;
     if (read_value(schema->column[column].type, &to_table_row(schema, table, i)[column],
                    path->field, &x))
-      take_greatest(&greatest, x);
+      take_greatest(&greatest, (struct tr_number){ .value = x });
   }
-  *out = greatest.number;
+  *out = greatest.number.value;
   return greatest.is_found;
 }
 
@@ -294,31 +302,40 @@ bool tr_figure_path_read(const struct tr_figure_path *path, const struct to_repo
 
 /* ---- read a message ---- */
 
-static bool unpack_value(const Value *value, enum tr_field field, double *out) {
+static bool is_quantile(enum tr_field field) {
+  return field >= TR_FIELD_P50 && field <= TR_FIELD_P999;
+}
+
+static bool unpack_value(const Value *value, enum tr_field field, struct tr_number *out) {
   const Distribution *d;
 
+  *out = (struct tr_number){ 0 };
   switch (value != NULL ? value->is_case : TRACECOLLECT__V1__VALUE__IS__NOT_SET) {
-  case TRACECOLLECT__V1__VALUE__IS_NUMBER: *out = (double)value->number; return true;
-  case TRACECOLLECT__V1__VALUE__IS_SHARE: *out = value->share; return true;
+  case TRACECOLLECT__V1__VALUE__IS_NUMBER: out->value = (double)value->number; return true;
+  case TRACECOLLECT__V1__VALUE__IS_SHARE: out->value = value->share; return true;
   case TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION:
     d = value->distribution;
-    return read_distribution(
-        &(struct to_distribution){ { d->count, d->total_ns, d->max_ns, d->lower_bounds },
-                                   !d->no_quantiles,
-                                   d->p50_ns,
-                                   d->p90_ns,
-                                   d->p99_ns,
-                                   d->p999_ns },
-        field, out);
+    if (is_quantile(field)) out->error_share = tp_distribution_error(d);
+    return read_distribution(&(struct to_distribution){ .sum = { .count = d->count,
+                                                                 .total_ns = d->total_ns,
+                                                                 .min_ns = d->min_ns,
+                                                                 .max_ns = d->max_ns,
+                                                                 .lower_bounds = d->lower_bounds },
+                                                        .has_quantiles = !d->no_quantiles,
+                                                        .p50_ns = d->p50_ns,
+                                                        .p90_ns = d->p90_ns,
+                                                        .p99_ns = d->p99_ns,
+                                                        .p999_ns = d->p999_ns },
+                             field, &out->value);
   default: return false;
   }
 }
 
 static bool unpack_column(const struct tp_table *table, const struct tr_figure_path *path,
-                          double *out) {
+                          struct tr_number *out) {
   size_t column = tp_table_column(table, path->column);
   struct greatest greatest = greatest_of(table->table->n_rows);
-  double x;
+  struct tr_number x;
 
   for (size_t i = 0; i < table->table->n_rows; i++) {
     const Tracecollect__V1__Row *row = table->table->rows[i];
@@ -330,7 +347,7 @@ static bool unpack_column(const struct tp_table *table, const struct tr_figure_p
 }
 
 bool tr_figure_path_unpack(const struct tr_figure_path *path,
-                           const Tracecollect__V1__StreamReport *report, double *out) {
+                           const Tracecollect__V1__StreamReport *report, struct tr_number *out) {
   struct tp_table table;
 
   if (strcmp(report->kind, path->kind) != 0) return false;
@@ -338,6 +355,6 @@ bool tr_figure_path_unpack(const struct tr_figure_path *path,
     return unpack_value(tp_report_figure(report->report, path->figure), path->field, out);
   if (!tp_report_table(report->report, path->table, &table)) return false;
   if (path->column != NULL) return unpack_column(&table, path, out);
-  *out = (double)table.table->rows_total;
+  *out = (struct tr_number){ .value = (double)table.table->rows_total };
   return true;
 }

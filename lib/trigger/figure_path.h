@@ -5,7 +5,7 @@
  *   KIND.TABLE                   number of rows, including those that the report omits: syscall.blocked_now
  *   KIND.TABLE.COLUMN[.FIELD]    the greatest value of all rows: syscall.blocked_now.age
  *
- * A distribution needs a FIELD: count total max mean p50 p90 p99 p999 lower_bounds. The unit at the end of a name
+ * A distribution needs a FIELD: count total min max mean p50 p90 p99 p999 lower_bounds. The unit at the end of a name
  * (_ns, _bytes, _share) may be omitted.
  *
  * Memory    a path points to names in the schema.
@@ -22,6 +22,7 @@ enum tr_field {
   TR_FIELD_NONE, /* the value is not a distribution */
   TR_FIELD_COUNT,
   TR_FIELD_TOTAL,
+  TR_FIELD_MIN,
   TR_FIELD_MAX,
   TR_FIELD_MEAN,
   TR_FIELD_P50,
@@ -49,8 +50,13 @@ TB_MUST tb_rc tr_figure_path_parse(const char *text, size_t len,
 /* Returns false if the report is of another kind or does not have the number. */
 bool tr_figure_path_read(const struct tr_figure_path *path, const struct to_report *report,
                          double *out);
-/* Works as tr_figure_path_read(), on the message of a report. */
+
+struct tr_number {
+  double value;
+  double error_share; /* how much it may be off, as a share of it; 0 unless it is a quantile */
+};
+/* Reads the number from a report in a message. */
 bool tr_figure_path_unpack(const struct tr_figure_path *path,
-                           const Tracecollect__V1__StreamReport *report, double *out);
+                           const Tracecollect__V1__StreamReport *report, struct tr_number *out);
 
 #endif

@@ -240,7 +240,7 @@ class OtherFormats(Convert):
         point, kind, unit = found
         if isinstance(value, dict):
             self.assertEqual((point.count, point.sum, unit), (value["count"], value["total_ns"], "ns"))
-            names = {0.5: "p50_ns", 0.9: "p90_ns", 0.99: "p99_ns", 0.999: "p999_ns", 1: "max_ns"}
+            names = {0: "min_ns", 0.5: "p50_ns", 0.9: "p90_ns", 0.99: "p99_ns", 0.999: "p999_ns", 1: "max_ns"}
             want = {q: value[name] for q, name in names.items() if name in value} if value["count"] else {}
             self.assertEqual({q.quantile: q.value for q in point.quantile_values}, want)
         else:

@@ -19,6 +19,23 @@ class Diff(Case):
         sql = f"SELECT until_ns-from_ns AS ns FROM {table} WHERE {where}"
         return sorted(json.loads(line)["ns"] for line in self.tracectl("query", "--json", trace, sql).out.split("\n")[:-1])
 
+    def check_reasons(self, rows):
+        """Each change of rows is significant, or says why it is not."""
+        seen = set()
+        for row in rows:
+            for name in ("per_second", "time", "mean", "p50", "p99"):
+                change = row[name]
+                low, high, reason = change["low_share"], change["high_share"], change["may_be"]
+                if change["significant"]:
+                    self.assertTrue((low > 0 or high < 0) and reason is None, row)
+                elif reason == "error":
+                    self.assertLess(abs(change["b_ns"] - change["a_ns"]), 1 + 1.01 * change["error_share"] * (change["a_ns"] + change["b_ns"]), row)
+                else:
+                    self.assertEqual(reason, "chance" if low is not None else None, row)
+                    self.assertTrue(low is None or low <= 0 <= high, row)
+                seen.add((change["significant"], reason))
+        self.assertLessEqual({(True, None), (False, "chance"), (False, "error")}, seen)
+
     def test_figures_are_those_of_the_spans(self):
         one, two = self.trace("g26-gens"), self.trace("g26-annot")
         rows = self.rows(one, two)
@@ -38,7 +55,9 @@ class Diff(Case):
                 self.assertLess(abs(row["mean"][f"{side}_ns"] - statistics.fmean(lengths)), 1e-6 * statistics.fmean(lengths) + 1, (key, side))
                 for name, share in (("p50", 0.5), ("p99", 0.99)):
                     exact = lengths[max(0, -(-len(lengths) * int(share * 100) // 100) - 1)]
-                    self.assertLess(abs(row[name][f"{side}_ns"] - exact), 0.035 * exact + 1, (key, side, name))
+                    self.assertLessEqual(row[name]["error_share"], 0.011)
+                    self.assertLessEqual(abs(row[name][f"{side}_ns"] - exact), row[name]["error_share"] * exact + 0.5, (key, side, name))
+                self.assertEqual(row["mean"]["error_share"], 0)
                 self.assertGreater(row["per_second"][side], 0)
         self.assertTrue(any(key[0] == "task" and key[1] for key in rows) and any(key[0] == "region" and key[1] for key in rows))
 
@@ -47,6 +66,7 @@ class Diff(Case):
         for row in self.rows(trace, trace).values():
             for field in ("per_second", "time", "mean", "p50", "p99"):
                 self.assertIn(row[field]["change_share"], (0, None), row)
+                self.assertFalse(row[field]["significant"], row)
                 if row[field]["low_share"] is not None:
                     self.assertLessEqual(row[field]["low_share"], 0)
                     self.assertGreaterEqual(row[field]["high_share"], 0)
@@ -66,6 +86,7 @@ class Diff(Case):
         whole = {(line["metric"], line["key"]): line for line in parts}
         self.assertGreater(whole["sched", ""]["mean"]["a_ns"], 0)
         self.assertIsNotNone(whole["sched", ""]["mean"]["low_share"])
+        self.check_reasons(parts)
         self.assertIn("nothing in the archive matches", collector.ask("diff", "service=shop,gen=900..", trace, expect=1).err)
         collector.ask("diff", trace, "service=shop,gen=2..13")  # a file and a stream, with the options that name the collector
         self.assertEqual(collector.stop(), 0)

@@ -290,9 +290,13 @@ class PageOfTwo(Served, PageCase):
 
         def cells(column):
             return page.ask(f"[...{table}?.querySelectorAll('tbody tr:not(.other) [data-column=\"{column}\"]') ?? []].map((c) => c.dataset.value)")
-        before = [row["entry"] for row in self.collector.json_lines("report", "sched", "--stream", stream)[0]["tables"]["by_entry"] if row["entry"]]
+        report = self.collector.json_lines("report", "sched", "--stream", stream)[0]
+        before = [row["entry"] for row in report["tables"]["by_entry"] if row["entry"]]
         self.assertGreater(len(before), 5)
         wait_until("all of it is shown", lambda: cells("entry") == before)
+        for place, spread in (("[data-figure=latency] .note", report["figures"]["latency"]), ("[data-column='latency.count']", report["tables"]["by_entry"][0]["latency"])):
+            said = page.ask(f"(() => {{ const n = document.querySelector(`.report ${{{json.dumps(place)}}}`); return n.title || n.textContent; }})()")
+            self.assertRegex(said, rf"\bmin .*, p50 .*, max .*, quantiles ±{spread['error_share'] * 100:.3g} %")
         option = page.ask(f"[...{tools}.querySelector('select').options].find((o) => o.textContent === 'by latency max').value")
         page.ask(f"(() => {{ const s = {tools}.querySelector('select'); s.value = '{option}'; s.dispatchEvent(new Event('change')); }})()")
         longest = [int(value) for value in cells("latency.max_ns")]

@@ -95,6 +95,18 @@ static int read_side(const struct diff_options *o, char *side, struct tk_samples
   return code;
 }
 
+/* Says what became of a condition whose limit is exceeded. */
+static void note_exceeded(const struct tk_diff_condition *condition, const struct tk_change *change,
+                          bool is_met) {
+  double error = 100 * tk_diff_field_error(condition->field);
+  char end[80] = "";
+
+  if (error > 0) snprintf(end, sizeof end, "; each side is at most %.1f %% off", error);
+  tk_note("diff", "condition %s: %s: %+.1f %% (%+.1f..%+.1f)%s%s%s", is_met ? "met" : "not met",
+          condition->text, 100 * change->share, 100 * change->low, 100 * change->high,
+          is_met ? "" : " may be ", is_met ? "" : tk_change_explanation(change), end);
+}
+
 static int judge(const struct diff_options *o, struct tk_comparison *c) {
   int code = TK_DONE;
 
@@ -103,16 +115,16 @@ static int judge(const struct diff_options *o, struct tk_comparison *c) {
     const struct tk_diff_row *a = tk_samples_find(c->a, condition->metric, condition->key);
     const struct tk_diff_row *b = tk_samples_find(c->b, condition->metric, condition->key);
     struct tk_change change = tk_compare(c, a, b, condition->field);
+    bool is_met = tk_diff_condition_is_met(condition, &change);
     if (a == NULL || b == NULL)
       tk_note("diff", "condition not checked, nothing of it ended in %s: %s", a == NULL ? "A" : "B",
               condition->text);
     else if (!change.has_interval)
       tk_note("diff", "condition not checked, there are too few generations for an interval: %s",
               condition->text);
-    if (!tk_diff_condition_is_met(condition, &change)) continue;
-    tk_note("diff", "condition met: %s: %+.1f %% (%+.1f..%+.1f)", condition->text,
-            100 * change.share, 100 * change.low, 100 * change.high);
-    code = TK_CONDITION;
+    else if (tk_diff_condition_is_exceeded(condition, &change))
+      note_exceeded(condition, &change, is_met);
+    if (is_met) code = TK_CONDITION;
   }
   return code;
 }
@@ -124,7 +136,10 @@ static void print_sides(char **side, const struct tk_samples *samples) {
     printf("%c: %s, %.3g s in %llu generations\n", 'A' + i, side[i], seconds,
            (unsigned long long)samples[i].generations);
   }
-  puts("A change has its 95 % interval, and a * where that is on one side of zero.\n");
+  puts("A change has its 95 % interval, and a * where that is on one side of zero.");
+  printf("P99 is at most %.1f %% off on each side. Its interval includes that, and a ~ marks a "
+         "change that may be no more.\n\n",
+         100 * tk_diff_field_error(TK_DIFF_P99));
 }
 
 static int compare(const struct diff_options *o, char **side, const struct tk_samples *samples) {

@@ -23,6 +23,7 @@
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
+#include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 #include "tools/tracectl/why/why.h"
@@ -284,12 +285,13 @@ static int print_reports(const struct report_options *o, const struct tk_report_
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
-/* Returns true if a report meets it. A figure that no report has is reported on stderr. */
-static bool is_met(const struct tr_condition *condition, const struct tk_report_set *set) {
+/* Returns true if a report meets it, and sets *out to its number. A figure that no report has is reported on stderr. */
+static bool is_met(const struct tr_condition *condition, const struct tk_report_set *set,
+                   struct tr_number *out) {
   bool known = false, unknown = false;
 
   for (size_t i = 0; i < set->n; i++) {
-    enum tr_verdict verdict = tr_condition_judge_message(condition, set->report[i]);
+    enum tr_verdict verdict = tr_condition_judge_message(condition, set->report[i], out);
     if (verdict == TR_VERDICT_MET) return true;
     known |= verdict == TR_VERDICT_NOT_MET;
     unknown |= verdict == TR_VERDICT_UNKNOWN;
@@ -297,6 +299,19 @@ static bool is_met(const struct tr_condition *condition, const struct tk_report_
   if (unknown && !known)
     tk_fail("report", "condition not checked, its figure is unknown: %s", condition->text);
   return false;
+}
+
+/* number: the one that met it. */
+static void tell_met(const struct tr_condition *condition, struct tr_number number) {
+  char length[TK_FORMAT_BYTES];
+
+  if (number.error_share == 0) {
+    tk_fail("report", "condition met: %s", condition->text);
+    return;
+  }
+  tk_format_ns((uint64_t)number.value, length); /* only quantiles have an error */
+  tk_fail("report", "condition met: %s (%s, off by at most %.3g %%)", condition->text, length,
+          number.error_share * 100);
 }
 
 static int write_profile(const struct report_options *o, struct tk_report_set *set) {
@@ -331,17 +346,18 @@ static void cut_reports(const struct report_options *o, struct tk_report_set *se
 static int output_reports(const struct report_options *o, struct tk_report_set *set,
                           const char *source) {
   bool met[TK_TEXTS_MAX];
+  struct tr_number number[TK_TEXTS_MAX];
   int code = TK_DONE;
 
   if (o->pprof != NULL) code = write_profile(o, set);
   if (code != TK_DONE) return code;
-  for (size_t c = 0; c < o->fail_on.n; c++) met[c] = is_met(&o->condition[c], set);
+  for (size_t c = 0; c < o->fail_on.n; c++) met[c] = is_met(&o->condition[c], set, &number[c]);
   cut_reports(o, set);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   if (code != TK_DONE) return code;
   for (size_t c = 0; c < o->fail_on.n; c++) {
     if (!met[c]) continue;
-    tk_fail("report", "condition met: %s", o->condition[c].text);
+    tell_met(&o->condition[c], number[c]);
     code = TK_CONDITION;
   }
   return code;

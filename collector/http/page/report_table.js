@@ -25,8 +25,9 @@ export const textOf = (field, value, report) => (value == null ? "–" : (TEXTS[
 
 function distributionText(d) {
   const known = QUANTILES.filter(([name]) => d[name] !== null).map(([name, label]) => `${label} ${duration(d[name])}`);
+  const error = d.error_share > 0 ? [`quantiles ±${Number((d.error_share * 100).toPrecision(3))} %`] : [];
   const bounds = d.lower_bounds > 0 ? [`${count(d.lower_bounds)} began before the trace: at least so long`] : [];
-  return [...known, `max ${duration(d.max_ns)}`, ...bounds].join(", ");
+  return [`min ${duration(d.min_ns)}`, ...known, `max ${duration(d.max_ns)}`, ...error, ...bounds].join(", ");
 }
 
 /* --- cells --- */

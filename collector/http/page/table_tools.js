@@ -4,7 +4,7 @@ import { words } from "/format.js";
 import { copyButton, element } from "/view.js";
 
 const PARTS = ["count", "total_ns", "p50_ns", "p99_ns", "max_ns"];
-const CSV_PARTS = ["count", "total_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "lower_bounds"];
+const CSV_PARTS = ["count", "total_ns", "min_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "error_share", "lower_bounds"];
 const byText = new Intl.Collator("en", { numeric: true }).compare;
 
 /* --- order --- */

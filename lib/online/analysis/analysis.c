@@ -127,7 +127,11 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   TB_TRY(tb_mem_alloc(mem, sizeof(struct to_analyses), &a));
   a->mem = mem;
   a->config = *config;
-  to_windows_init(&a->windows, mem);
+  if (config->tally == NULL) {
+    to_tally_init(&a->own_tally, mem);
+    a->config.tally = &a->own_tally;
+  }
+  to_windows_init(&a->windows, mem, a->config.tally);
   a->windows.sparing = config->is_live;
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
   tb_rc rc = init(a);
@@ -151,6 +155,7 @@ void to_analyses_free(struct to_analyses *a) {
   to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
+  to_tally_fini(&a->own_tally);
   tb_mem_free(a->mem, a, sizeof(*a));
 }
 
@@ -169,7 +174,7 @@ static tb_rc settle(struct to_analyses *a) {
 }
 
 static tb_rc move_windows(struct to_analyses *a, to_ns time) {
-  bool opens = time < a->windows.open_begin || time >= to_windows_border(&a->windows);
+  bool opens = time < a->windows.open.begin || time >= to_windows_border(&a->windows);
 
   if (TB_LIKELY(!opens)) return TB_OK;
   TB_TRY(settle(a));
@@ -269,6 +274,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     return TB_OK;
   }
   TB_TRY(a->failed);
+  TB_TRY(to_windows_attach(&a->windows));
   uint64_t number = to_generation_number(gen);
 
   a->generation = gen;
@@ -290,13 +296,16 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
 
 tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generation *gen) {
   a->generation = NULL;
-  return to_spans_generation_ends(a->spans, gen);
+  TB_TRY(to_windows_attach(&a->windows));
+  TB_TRY(to_spans_generation_ends(a->spans, gen));
+  return to_windows_settle(&a->windows);
 }
 
 void to_analyses_epoch(struct to_analyses *a) {
   a->in_epoch = false;
   a->generation = NULL;
-  a->failed = settle(a);
+  a->failed = to_windows_attach(&a->windows);
+  if (a->failed == TB_OK) a->failed = settle(a);
   if (a->failed == TB_OK) a->failed = to_spans_epoch(a->spans);
   to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: views are out of date */
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
@@ -345,6 +354,7 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
   struct to_view view;
 
   tb_arena_reset(&a->report_arena);
+  TB_TRY(to_windows_attach(&a->windows));
   TB_TRY(settle_sums(a));
   TB_TRY(settle(a));
   TB_TRY(to_windows_view(&a->windows, window, &view));

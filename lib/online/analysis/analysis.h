@@ -8,7 +8,7 @@
  *
  * A report names the time it covers and is exact for [from, until]. A window reaches back at least
  * its own length and at most one slot further: 1 s for 10s, 5 s for 1m, 30 s for 5m, nothing for all
- * (online/window/window.h). Quantiles are at most 0.1 % above the true ones (online/window/histogram.h).
+ * (online/window/window.h). A quantile is off by at most the error that its scale has (online/window/histogram.h).
  * The same events give the same report, live or from a file.
  *
  * Memory    everything from mem. Tables have at most stacks_max rows by stack; further stacks are
@@ -29,12 +29,15 @@ const char *to_analysis_about(enum to_analysis_kind kind); /* one sentence */
 const struct to_schema *to_analysis_schema(enum to_analysis_kind kind);
 bool to_analysis_find(const char *name, enum to_analysis_kind *out);
 
+struct to_tally; /* online/window/tally.h */
+
 struct to_analysis_config {
   to_ns blocked_after_ns; /* key syscall.blocked_after: a call this long is reported as blocked */
   size_t stacks_max;      /* rows by stack; further stacks are summed in one row "other" */
   const char *idle; /* key analysis.idle, a list as in online/spans/stacks/idle.h; NULL: none */
-  bool is_live;     /* keeps fewer lengths if the stream has few events (online/window/window.h) */
-  bool is_file;     /* computes tables of gc that cost too much for a live stream */
+  struct to_tally *tally; /* of this thread, shared by its streams; NULL: an own one */
+  bool is_live; /* keeps fewer lengths if the stream has few events (online/window/window.h) */
+  bool is_file; /* computes tables of gc that cost too much for a live stream */
 };
 
 enum { TO_STACKS_MAX_DEFAULT = 4096 };

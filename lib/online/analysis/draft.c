@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "online/window/top_rows.h"
+#include "online/event/top_rows.h"
 
 static tb_rc take_values(struct to_draft *d, const struct to_field *field, unsigned n,
                          struct to_draft_value **out) {
@@ -95,7 +95,9 @@ tb_rc to_draft_other(struct to_draft *d, unsigned table, struct to_draft_value *
   return TB_OK;
 }
 
-static void sum_join(struct to_sum *into, const struct to_sum *from) {
+static void join_sums(struct to_sum *into, const struct to_sum *from) {
+  if (from->count == 0) return;
+  if (into->count == 0 || from->min_ns < into->min_ns) into->min_ns = from->min_ns;
   into->count += from->count;
   into->total_ns += from->total_ns;
   into->lower_bounds += from->lower_bounds;
@@ -106,10 +108,12 @@ static bool is_shown(const struct to_draft *d, const struct to_draft_value *valu
   return !d->is_of_figures || (value >= d->figure && value < d->figure + d->schema->figures);
 }
 
-tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_t series) {
+tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series) {
+  struct to_sum sum = to_view_sum(d->view, series);
   void *parts = d->part;
 
-  if (!is_shown(d, value)) return TB_OK;
+  if (!is_shown(d, value) || sum.count == 0) return TB_OK;
+  join_sums(&value->sum->distribution.sum, &sum);
   TB_TRY(grow(d->arena, &parts, &d->parts_capacity, d->parts, sizeof(*d->part)));
   d->part = parts;
   d->part[d->parts++] = (struct to_view_part){ .series = series };
@@ -117,14 +121,6 @@ tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_
   value->sum->last = (uint32_t)d->parts;
   if (value->sum->first == 0) value->sum->first = value->sum->last;
   return TB_OK;
-}
-
-tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series) {
-  if (!is_shown(d, value)) return TB_OK;
-  struct to_sum sum = to_view_sum(d->view, series);
-  if (sum.count == 0) return TB_OK;
-  sum_join(&value->sum->distribution.sum, &sum);
-  return to_draft_lengths(d, value, series);
 }
 
 tb_rc to_draft_note(struct to_draft *d, const char *sentence) {
@@ -142,7 +138,7 @@ static void join_values(struct to_draft *d, struct to_draft_value *into,
                         const struct to_draft_value *from, const struct to_field *field) {
   switch (field->type) {
   case TO_VALUE_DISTRIBUTION:
-    sum_join(&into->sum->distribution.sum, &from->sum->distribution.sum);
+    join_sums(&into->sum->distribution.sum, &from->sum->distribution.sum);
     if (from->sum->first == 0) return;
     if (into->sum->last != 0)
       d->part[into->sum->last - 1].next = from->sum->first;
@@ -199,12 +195,24 @@ static bool row_before(const void *rows, uint32_t a, uint32_t b) {
   return a < b;
 }
 
+static tb_rc add_quantiles(struct to_draft *d, struct to_draft_sum *sum) {
+  struct to_histogram *h = &sum->distribution.histogram;
+  uint64_t *kept;
+
+  if (d->bucket == NULL)
+    TB_TRY(tb_arena_alloc(d->arena, TO_BUCKETS_MAX * sizeof(*d->bucket), &d->bucket));
+  TB_TRY(to_view_quantiles(d->view, d->part, sum->first, d->bucket, &sum->distribution));
+  TB_TRY(tb_arena_alloc(d->arena, (h->n + 1) * sizeof(*kept), &kept));
+  if (h->n > 0) memcpy(kept, h->bucket, h->n * sizeof(*kept));
+  h->bucket = kept;
+  return TB_OK;
+}
+
 static tb_rc settle(struct to_draft *d, unsigned n, const struct to_draft_value *values,
                     struct to_value *out) {
   for (unsigned i = 0; i < n; i++) {
     struct to_draft_sum *sum = values[i].sum;
-    if (sum != NULL && !d->totals)
-      TB_TRY(to_view_quantiles(d->view, d->part, sum->first, &sum->distribution));
+    if (sum != NULL && !d->totals) TB_TRY(add_quantiles(d, sum));
     out[i] = values[i].value;
   }
   return TB_OK;

@@ -38,6 +38,7 @@ struct to_draft {
   const struct to_schema *schema;
   struct to_draft_value *option, *figure;
   struct to_draft_table *table;
+  uint64_t *bucket; /* room for TO_BUCKETS_MAX; NULL: not needed yet */
   struct to_view_part *part;
   size_t parts, parts_capacity;
   const char **note;
@@ -76,9 +77,6 @@ static inline void to_draft_stack(struct to_draft_value *value, const struct to_
 }
 /* Adds a series of the view: its sum, and its lengths for the quantiles. */
 TB_MUST tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series);
-/* Adds only the lengths of a series, whose sum is part of a sum that was added already. Not needed for the parts of a series
- * that has no sum of its own: to_view_quantiles() finds them. */
-TB_MUST tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_t series);
 
 /* Adds a sentence for the reader of this report. Lent as long as the report. */
 TB_MUST tb_rc to_draft_note(struct to_draft *d, const char *sentence);

@@ -226,7 +226,7 @@ static void look_until(struct to_utilization *u, to_ns now) {
 }
 
 tb_rc to_utilization_slot(struct to_utilization *u, const struct to_windows *w) {
-  look_until(u, w->open_begin);
+  look_until(u, w->open.begin);
   if (u->windows_first != w->windows_first) {
     u->windows_first = w->windows_first;
     for (size_t i = 0; i < u->slots; i++) join(&u->all, &u->slot[i]);
@@ -240,8 +240,8 @@ tb_rc to_utilization_slot(struct to_utilization *u, const struct to_windows *w) 
     drop_old(u);
   }
   forget(&u->open);
-  u->open.begin = w->open_begin;
-  if (u->end == w->open_begin) look_at_end(u); /* from there on it may rise */
+  u->open.begin = w->open.begin;
+  if (u->end == w->open.begin) look_at_end(u); /* from there on it may rise */
   return TB_OK;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "online/window/top_rows.h"
+#include "online/event/top_rows.h"
 
 enum { OLDER_MAX = (TO_SLOTS_MAX + 2) * TO_LONGEST };
 
@@ -99,12 +99,12 @@ static tb_rc keep_open(struct to_longest *l, const struct to_windows *w) {
 }
 
 tb_rc to_longest_slot(struct to_longest *l, const struct to_windows *w) {
-  bool has_fallen = l->first != w->windows_first || l->slot > w->open_begin;
+  bool has_fallen = l->first != w->windows_first || l->slot > w->open.begin;
   tb_rc rc = keep_open(l, w);
 
   for (size_t i = 0; i < l->n_older && has_fallen; i++) l->older[i].past = true;
   l->n_open = 0;
-  l->slot = w->open_begin;
+  l->slot = w->open.begin;
   l->first = w->windows_first;
   return rc;
 }

@@ -43,7 +43,7 @@ static void drop_old(struct to_totals *t, const struct to_windows *w) {
 }
 
 tb_rc to_totals_slot(struct to_totals *t, const struct to_windows *w) {
-  struct to_totals_note note = { .at = w->open_begin, .n = t->n };
+  struct to_totals_note note = { .at = w->open.begin, .n = t->n };
 
   drop_old(t, w);
   t->windows_first = w->windows_first;

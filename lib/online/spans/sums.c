@@ -7,7 +7,7 @@
 #include "online/spans/state.h"
 
 enum { WHAT_BITS = 8, ENTRY_BITS = 14, STACK_BITS = 21 };
-enum { NO_STACK = (1 << STACK_BITS) - 1, OWN_REASONS = TO_REASONS_MAX - TO_REASONS };
+enum { OWN_REASONS = TO_REASONS_MAX - TO_REASONS };
 enum { OWN_AT = TO_SUMS_RESTS, IDLE_AT = OWN_AT + OWN_REASONS, WHATS = IDLE_AT + TO_REASONS_MAX };
 _Static_assert(WHAT_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
 _Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
@@ -39,12 +39,9 @@ static uint32_t rest_of(uint8_t state, uint8_t why) {
 
 static tb_rc add_rests(struct to_span_sums *s) {
   for (uint8_t state = 0; state <= TO_GO_SYSCALL; state++) {
-    if (whys[state] == 0) continue;
-    uint32_t of_state;
-    TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &of_state));
     for (uint8_t why = 0; why < whys[state]; why++) {
       uint32_t *of_why = &s->of_why[s->n];
-      TB_TRY(to_windows_series(s->windows, of_state, of_why));
+      TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, of_why));
       TB_TRY(add_sum(s,
                      &(struct to_span_sum){ .entry = TO_ENTRY_OTHER,
                                             .stack = TO_STACK_OTHER,
@@ -76,27 +73,13 @@ static bool has_stacks(enum to_go_state state) {
   return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
 }
 
-/* Finds the series of an entry function, state and reason, idle or not. Parents of few series keep quantiles
- * longest. */
+/* Finds the series of a state and reason, idle or not. */
 static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
-  struct to_span_sum all = *like;
-  uint64_t *place;
-  bool fresh;
+  uint32_t rest = rest_of(like->state, like->why);
 
-  *out = s->of_why[rest_of(like->state, like->why)];
-  if (!has_stacks((enum to_go_state)like->state)) return TB_OK;
-  all.stack = all.by_stack = NO_STACK;
-  TB_TRY(tb_map_put(&s->by_key, key_of(&all), &place, &fresh));
-  if (fresh) {
-    uint32_t series;
-    tb_rc rc = to_windows_series(s->windows, *out, &series);
-    if (rc != TB_OK) {
-      tb_map_remove(&s->by_key, key_of(&all));
-      return rc;
-    }
-    *place = series;
-  }
-  *out = (uint32_t)*place;
+  if (like->idle && s->of_idle[rest] == 0)
+    TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_idle[rest]));
+  *out = like->idle ? s->of_idle[rest] : s->of_why[rest];
   return TB_OK;
 }
 

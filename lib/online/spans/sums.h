@@ -94,10 +94,11 @@ struct to_span_sums {
   size_t goroutines;
   struct to_sums_recent recent[TO_SUMS_RECENT];
 
-  uint32_t of_why[TO_SUMS_RESTS]; /* series by state and reason, the parents of sums */
-  struct to_span_sum *sum;        /* the first TO_SUMS_RESTS are the rests */
-  size_t n, room, sums_max;       /* sums_max: per state, without rests */
-  size_t of[TO_GO_SYSCALL + 1];   /* sums by state, without rests */
+  /* Series by state and reason, the parents of sums: of those that are not idle, and of idle waits (0: none yet). */
+  uint32_t of_why[TO_SUMS_RESTS], of_idle[TO_SUMS_RESTS];
+  struct to_span_sum *sum;      /* the first TO_SUMS_RESTS are the rests */
+  size_t n, room, sums_max;     /* sums_max: per state, without rests */
+  size_t of[TO_GO_SYSCALL + 1]; /* sums by state, without rests */
   struct tb_map by_key;
 
   struct to_sums_entry {

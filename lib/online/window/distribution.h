@@ -4,18 +4,21 @@
 #define TO_WINDOW_DISTRIBUTION_H
 
 #include <stdbool.h>
-#include <stdint.h>
+
+#include "online/window/histogram.h"
 
 /* Durations of spans that ended in the window. */
 struct to_sum {
-  uint64_t count, total_ns, max_ns;
+  uint64_t count, total_ns, min_ns, max_ns;
   uint64_t lower_bounds; /* how many of count began before the first sync */
 };
-/* Quantiles are at most 0.1 % above the true ones, and not available for every row: see online/window/buckets.h. */
+/* Sums are exact. Quantiles are off by at most to_histogram_error(histogram.scale), and are not available for every row:
+ * see online/window/packed.h. */
 struct to_distribution {
   struct to_sum sum;
-  bool has_quantiles; /* false: the next four are 0 */
+  bool has_quantiles; /* false: the next four are 0, and the histogram is empty */
   uint64_t p50_ns, p90_ns, p99_ns, p999_ns;
+  struct to_histogram histogram;
 };
 
 enum to_window { TO_WINDOW_10S, TO_WINDOW_1MIN, TO_WINDOW_5MIN, TO_WINDOW_ALL, TO_WINDOWS };

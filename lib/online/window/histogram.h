@@ -1,36 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets of nanoseconds with three significant digits (HDR: high dynamic range).
+/* OpenTelemetry's base-2 exponential histogram, as a mapping of lengths to buckets and as counts.
  *
- * Values below 2048 have a bucket each; above, every power of two is cut into 1024 equal buckets. A
- * bucket is read back as the largest value it holds, so a quantile is never below the true one and
- * at most 1/1024 of it (0.1 %) above, from 1 ns to 2^63 ns.
- */
+ * At scale s a bucket ends at a power of 2^(1/2^s) seconds: index i holds lengths in (2^(i/2^s), 2^((i+1)/2^s)] seconds. One scale lower,
+ * two neighbours are one bucket. A length of 0 has a bucket of its own. Prometheus' native histograms have the same
+ * buckets (its schema is the scale, and its index is greater by 1).
+ *
+ * Inside the windows a bucket is a place: at scale 6 the index plus TO_PLACE_OF_SECOND, at lower scales that
+ * shifted right once per scale. Place 0 is the bucket of 0 ns. */
 #ifndef TO_WINDOW_HISTOGRAM_H
 #define TO_WINDOW_HISTOGRAM_H
 
 #include <stdint.h>
 
 enum {
-  TO_HISTOGRAM_DIGIT_BITS = 10, /* 2^10 buckets a power of two: each is at most 0.1 % wide */
-  TO_HISTOGRAM_BUCKETS = (65 - TO_HISTOGRAM_DIGIT_BITS) * (1 << TO_HISTOGRAM_DIGIT_BITS),
+  TO_SCALE_MAX = 6, /* bounds grow by 1.09 %: a quantile is at most 0.55 % off */
+  TO_SCALE_MIN = 1, /* 128 buckets are enough for all lengths */
+  TO_SCALE_STEPS = 1 << TO_SCALE_MAX,
+  TO_PLACE_OF_SECOND = 2048, /* scale 6: the bucket that begins at 1 s */
+  TO_PLACES = 4352,          /* all are below */
+  TO_PLACE_OF_NS = 134,      /* scale 6: the bucket of 1 ns */
+  TO_BUCKETS_MAX = 2048,     /* in one histogram: all lengths at scale 5, 32 octaves at scale 6 */
 };
-_Static_assert(TO_HISTOGRAM_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
 
-/* Combines the exponent with the value's leading eleven bits. value >> shift keeps its top bit, so the numbers of
- * neighbouring powers of two follow each other without a gap. */
-static inline unsigned to_histogram_bucket(uint64_t value) {
-  uint64_t at_least = UINT64_C(1) << TO_HISTOGRAM_DIGIT_BITS;
-  unsigned shift = 63 - TO_HISTOGRAM_DIGIT_BITS - (unsigned)__builtin_clzll(value | at_least);
-  return (shift << TO_HISTOGRAM_DIGIT_BITS) + (unsigned)(value >> shift);
+struct to_histogram {
+  int scale;
+  int32_t first; /* index of bucket[0] */
+  uint32_t n;    /* buckets; 0: no length above 0 ns */
+  const uint64_t *bucket;
+  uint64_t zero; /* lengths of 0 ns */
+};
+
+/* Bounds in one octave: the ends of buckets in ns, shifted left until bit 63 is set, rounded down. Every octave has the
+ * same ones, as they are powers of two times the first. */
+extern const uint64_t to__histogram_bound[TO_SCALE_STEPS + 1];
+/* Number of bounds below the lowest of the lengths that have the same seven bits after the leading one. No two bounds
+ * have the same seven bits. */
+extern const uint8_t to__histogram_below[128];
+
+/* Returns the place of a length at scale 6. */
+static inline uint32_t to_histogram_place(uint64_t ns) {
+  if (ns == 0) return 0;
+  unsigned zeros = (unsigned)__builtin_clzll(ns);
+  uint64_t mantissa = ns << zeros;
+  unsigned below = to__histogram_below[mantissa >> 56 & 127];
+
+  return (63 - zeros) * TO_SCALE_STEPS + below + (mantissa > to__histogram_bound[below]) +
+         TO_PLACE_OF_NS;
 }
 
-/* Returns the largest value of a bucket. */
-static inline uint64_t to_histogram_bucket_top(unsigned bucket) {
-  unsigned shift = bucket >> TO_HISTOGRAM_DIGIT_BITS;
-
-  if (shift > 0) shift--; /* values below 2048 are exact */
-  uint64_t leading = bucket - ((uint64_t)shift << TO_HISTOGRAM_DIGIT_BITS);
-  return (leading << shift) | ((UINT64_C(1) << shift) - 1);
+/* Converts a place other than 0 to an index, and back. */
+static inline int32_t to_place_index(uint32_t place, int scale) {
+  return (int32_t)place - (TO_PLACE_OF_SECOND >> (TO_SCALE_MAX - scale));
 }
+static inline uint32_t to_index_place(int32_t index, int scale) {
+  return (uint32_t)(index + (TO_PLACE_OF_SECOND >> (TO_SCALE_MAX - scale)));
+}
+
+/* Returns the greatest possible error of a quantile as a share of it, rounded up at the fourth digit: 0.0055 at scale 6. */
+double to_histogram_error(int scale);
+/* Returns the lower bound of a bucket in ns, which is not in the bucket. */
+double to_histogram_bound_ns(int32_t index, int scale);
+/* Returns the length that is off by the least share from all lengths of the bucket, in ns. */
+uint64_t to_histogram_middle_ns(int32_t index, int scale);
+/* Returns the rank of a quantile among count lengths, rounded up, from 1. */
+uint64_t to_histogram_rank(uint64_t count, unsigned permille);
+/* Returns the length of this rank, within [min, max]: the first is min, the last max. rank: from 1 to the number of lengths. */
+uint64_t to_histogram_length(const struct to_histogram *h, uint64_t rank, uint64_t min,
+                             uint64_t max);
 
 #endif

@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view is a window's sums and its words in one array. The words cost most, so they are joined only when the first quantile is
- * read. A longer window starts from the words of a shorter one, if that was viewed before. */
-#include <stddef.h>
+/* A view is a window's sums and its rows. Rows cost most, so they are added up only when the first quantile is read. */
 #include <string.h>
 
-#include "online/window/join.h"
+#include "base/grow.h"
 #include "online/window/private.h"
 
-/* Bytes for each series while the words are joined. */
-enum { VIEW_BYTES = 4 * sizeof(uint32_t) };
+static void drop_rows(struct to_tally *t) {
+  struct to_viewed *v = &t->viewed;
 
-struct list {
-  const uint64_t *word; /* by bucket */
-  size_t n;
-};
-
-static void drop_words(struct to_windows *w) {
-  to_words_fini(&w->view_words);
-  tb_mem_free(w->mem, w->view_begin, w->view_begins * VIEW_BYTES);
-  w->view_begin = NULL;
-  w->view_begins = 0;
-  w->viewed_words = false;
+  for (size_t i = 0; i < v->rows; i++) v->row_of[v->row[i].series] = 0;
+  v->rows = 0;
+  to_packed_free(v->block, t->mem);
+  v->block = NULL;
+  v->has_rows = false;
 }
 
-void to__windows_drop_view(struct to_windows *w) {
-  if (!w->viewed) return;
-  w->viewed = false;
-  to_counters_empty(&w->scratch);
-  drop_words(w);
-  to_words_fini(&w->base_words);
+void to__view_drop(const struct to_windows *w) {
+  struct to_viewed *v = &w->tally->viewed;
+
+  if (v->of != w) return;
+  v->of = NULL;
+  to_cells_clear(&v->sums);
+  drop_rows(w->tally);
+}
+
+/* Lists the blocks of the window; returns how many. */
+static size_t list_blocks(const struct to_windows *w, enum to_window window,
+                          const struct to_packed **block) {
+  to_ns begin = to__window_begin(window, w->last);
+  size_t n = 0;
+
+  if (window == TO_WINDOW_ALL && w->closed != NULL) block[n++] = w->closed;
+  for (size_t i = 0; i < w->slots; i++) {
+    bool is_in = window == TO_WINDOW_ALL ? !w->slot[i].closed : w->slot[i].begin >= begin;
+    if (is_in && w->slot[i].block != NULL) block[n++] = w->slot[i].block;
+  }
+  for (size_t i = 0; i < TO_OPEN_BLOCKS; i++)
+    if (w->open_block[i] != NULL) block[n++] = w->open_block[i];
+  return n;
 }
 
 static struct to_stretch view_stretch(const struct to_windows *w, enum to_window window,
@@ -38,180 +47,31 @@ static struct to_stretch view_stretch(const struct to_windows *w, enum to_window
   if (window == TO_WINDOW_ALL) stretch = w->closed_stretch;
   for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
     if (w->slot[i].begin >= begin) to__stretch_join(&stretch, &w->slot[i].stretch);
-  to__stretch_join(&stretch, &w->open_stretch);
+  to__stretch_join(&stretch, &w->open.stretch);
   return stretch;
 }
 
-/* Counts each series' parts in the view. A series without own values counts as a part of its parent, too. */
-static void count_parts(struct to_windows *w) {
-  for (size_t i = 0; i < w->scratch.used_len; i++) {
-    uint32_t series = w->scratch.used[i];
-    for (bool counts = true; counts && w->series[series].parent != TO_NO_SERIES;) {
-      series = w->series[series].parent;
-      counts = w->view_parts[series]++ == 0 && w->scratch.cell[series].count == 0;
-    }
-  }
-}
+static tb_rc fill_sums(struct to_windows *w, enum to_window window) {
+  const struct to_packed *block[TO_PACKED_MAX];
+  struct to_viewed *v = &w->tally->viewed;
 
-/* Returns the index of the first slot of the window. */
-static size_t first_slot(const struct to_windows *w, enum to_window window, to_ns begin) {
-  size_t first = window == TO_WINDOW_ALL ? w->slots : 0;
-
-  while (first < w->slots && w->slot[first].begin < begin) first++;
-  return first;
-}
-
-static tb_rc fill_sums(struct to_windows *w, enum to_window window, to_ns begin) {
-  TB_TRY(to_counters_reserve(&w->scratch, w->series_n));
-  to_counters_clear(&w->scratch);
-  if (window == TO_WINDOW_ALL) to_counters_merge(&w->scratch, &w->closed);
-  for (size_t i = first_slot(w, window, begin); i < w->slots; i++)
-    to_counters_merge_packed(&w->scratch, w->slot[i].packed);
-  to_counters_merge(&w->scratch, &w->open);
+  if (v->of != NULL) to__view_drop(v->of);
+  TB_TRY(to_tally_view(w->tally, w->series_n));
+  size_t n = list_blocks(w, window, block);
+  for (size_t i = 0; i < n; i++) to_packed_sums(block[i], &v->sums);
+  v->of = w;
+  v->window = window;
   return TB_OK;
-}
-
-enum { WORDS_AT_ONCE = TO_WORDS_CLOSED_MAX / 2 * 3 };
-
-static tb_rc join_closed(struct to_windows *w, const struct to_words *open) {
-  struct to_join join = { .lists = 0 };
-
-  to__windows_join_closed(w, &join);
-  to_join_words(&join, open);
-  tb_rc rc = to__windows_sum_lists(&join, WORDS_AT_ONCE, &w->view_words);
-  if (rc != TB_BUDGET) return rc;
-  TB_TRY(to__windows_closed_words(w, &w->view_words));
-  return to_words_join(&w->view_words, open);
-}
-
-/* Sums the words of n slots and of `more`. Returns TB_BUDGET also if some would have to be folded. */
-static tb_rc sum_slots(const struct to_windows *w, size_t first, size_t n,
-                       const struct to_words *more, struct to_words *out) {
-  struct to_join join = { .lists = 0 };
-
-  to_join_words(&join, more);
-  for (size_t i = first; i < first + n; i++) to_join_runs(&join, w->slot[i].runs);
-  TB_TRY(to__windows_sum_lists(&join, WORDS_AT_ONCE, out));
-  if (to_words_of_parts(out, w->series) <= TO_WORDS_CLOSED_MAX) return TB_OK;
-  to_words_fini(out);
-  return TB_BUDGET;
-}
-
-/* Joins slots by halves and folds each result to the limit. Without folding, the result is the same as in one pass.
- * folds: skip the attempt in one pass. */
-static tb_rc join_halves(struct to_windows *w, size_t first, size_t n, bool folds,
-                         struct to_words *words) {
-  static const struct to_words none;
-  struct to_words half;
-  tb_rc rc = TB_BUDGET;
-
-  if (n == 0) return TB_OK;
-  if (n == 1) return to__windows_join_runs(words, w->slot[first].runs);
-  if (!folds) rc = sum_slots(w, first, n, &none, words);
-  if (rc != TB_BUDGET) return rc;
-  TB_TRY(join_halves(w, first, n / 2, false, words));
-  to_words_init(&half, w->mem);
-  rc = join_halves(w, first + n / 2, n - n / 2, false, &half);
-  if (rc == TB_OK) rc = to_words_join(words, &half);
-  if (rc == TB_OK) rc = to_words_fold(words, w->series, TO_WORDS_CLOSED_MAX, NULL);
-  to_words_fini(&half);
-  return rc;
-}
-
-static tb_rc join_slots(struct to_windows *w, const struct to_words *open, size_t first) {
-  bool *folds = &w->folds[w->viewed_window]; /* windows folded last time likely fold again */
-  bool has_base = w->base_words.n > 0;
-  struct to_words *words = &w->view_words;
-  tb_rc rc = TB_BUDGET;
-
-  if (!*folds)
-    rc = sum_slots(w, first, (has_base ? w->base_first : w->slots) - first,
-                   has_base ? &w->base_words : open, words);
-  w->view_exact = rc == TB_OK;
-  if (rc != TB_BUDGET) return rc;
-  TB_TRY(join_halves(w, first, w->slots - first, true, words));
-  *folds = to_words_of_parts(words, w->series) >= TO_WORDS_CLOSED_MAX / 2;
-  return to_words_join(words, open);
-}
-
-static tb_rc join_all(struct to_windows *w, size_t first) {
-  struct to_words open;
-
-  to_words_init(&open, w->mem);
-  tb_rc rc = to_words_take(&open, &w->open_buckets);
-  if (rc == TB_OK)
-    rc = w->viewed_window == TO_WINDOW_ALL ? join_closed(w, &open) : join_slots(w, &open, first);
-  to_words_fini(&open);
-  to_words_fini(&w->base_words);
-  return rc;
-}
-
-static void take_base(struct to_windows *w) {
-  w->view_words = w->base_words;
-  w->view_exact = w->base_exact;
-  to_words_init(&w->base_words, w->mem);
-}
-
-static tb_rc join_words(struct to_windows *w) {
-  size_t first = first_slot(w, w->viewed_window, to__window_begin(w->viewed_window, w->last));
-
-  to_words_init(&w->view_words, w->mem);
-  w->view_first = first;
-  if (w->base_words.n > 0 && w->base_first == first)
-    take_base(w);
-  else
-    TB_TRY(join_all(w, first));
-  TB_TRY(tb_mem_alloc(w->mem, (w->series_n + 1) * VIEW_BYTES, &w->view_begin));
-  w->view_begins = w->series_n + 1;
-  w->view_row = w->view_begin + w->view_begins;
-  w->view_parts = w->view_row + w->view_begins;
-  w->view_met = w->view_parts + w->view_begins;
-  to_words_begins(&w->view_words, w->view_begin, w->series_n);
-  count_parts(w);
-  return TB_OK;
-}
-
-static tb_rc fill_words(struct to_windows *w) {
-  if (w->viewed_words) return TB_OK;
-  tb_rc rc = join_words(w);
-  if (rc == TB_OK)
-    w->viewed_words = true;
-  else
-    to_words_fini(&w->view_words);
-  return rc;
-}
-
-/* Keeps the words for the next window. Folded words are kept only if the next window has the same slots. */
-static void leave_window(struct to_windows *w, enum to_window next, to_ns begin) {
-  size_t first = first_slot(w, next, begin);
-  bool is_base = w->viewed_words && w->viewed_window != TO_WINDOW_ALL && next != TO_WINDOW_ALL &&
-                 (first == w->view_first || (first < w->view_first && w->view_exact));
-
-  to_words_fini(&w->base_words);
-  if (is_base) {
-    w->base_words = w->view_words;
-    w->base_first = w->view_first;
-    w->base_exact = w->view_exact;
-    to_words_init(&w->view_words, w->mem);
-  }
-  drop_words(w);
 }
 
 tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out) {
+  const struct to_viewed *v = &w->tally->viewed;
+
+  TB_TRY(to_windows_settle(w));
+  /* Several reports read the same window in turn. */
+  if (v->of != w || v->window != (unsigned)window) TB_TRY(fill_sums(w, window));
   to_ns begin = to__window_begin(window, w->last);
   to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
-
-  /* Several reports read the same window in turn. */
-  if (!w->viewed || w->viewed_window != window) {
-    leave_window(w, window, begin);
-    w->viewed = true;
-    w->viewed_window = window;
-    tb_rc rc = fill_sums(w, window, begin);
-    if (rc != TB_OK) {
-      to__windows_drop_view(w);
-      return rc;
-    }
-  }
   *out = (struct to_view){ .from = begin > first ? begin : first,
                            .until = w->last,
                            .stretch = view_stretch(w, window, begin),
@@ -220,7 +80,7 @@ tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_vie
 }
 
 const struct to_count *to_view_cell(const struct to_view *view, uint32_t series) {
-  const struct to_count *cell = &view->windows->scratch.cell[series];
+  const struct to_count *cell = &view->windows->tally->viewed.sums.cell[series];
   return cell->count > 0 ? cell : NULL;
 }
 
@@ -230,154 +90,114 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series) {
   if (cell == NULL) return (struct to_sum){ 0 };
   return (struct to_sum){ .count = cell->count,
                           .total_ns = cell->total_ns,
+                          .min_ns = cell->min_ns,
                           .max_ns = cell->max_ns,
                           .lower_bounds = cell->lower_bounds };
 }
 
-/* Returns the rank of a quantile, rounded up, from 1. */
-static uint64_t rank_of(uint64_t count, unsigned permille) {
-  uint64_t rank = count / 1000 * permille + (count % 1000 * permille + 999) / 1000;
-  return rank > 0 ? rank : 1;
-}
+/* ---- quantiles ---- */
 
-enum { QUANTILES = 4, BYTE = 256 };
-static const unsigned permille[QUANTILES] = { 500, 900, 990, 999 };
+static tb_rc fill_rows(struct to_windows *w) {
+  const struct to_packed *block[TO_PACKED_MAX];
+  struct to_tally *t = w->tally;
+  struct to_viewed *v = &t->viewed;
+  const struct to_packed_form form = { .mem = t->mem, .parent = w->parent, .words_max = SIZE_MAX };
 
-static void set_quantile(struct to_distribution *d, unsigned q, unsigned bucket) {
-  uint64_t *const out[QUANTILES] = { &d->p50_ns, &d->p90_ns, &d->p99_ns, &d->p999_ns };
-  uint64_t top = to_histogram_bucket_top(bucket);
-
-  *out[q] = top < d->sum.max_ns ? top : d->sum.max_ns; /* a bucket's top can exceed the maximum */
-}
-
-static struct list list_of(const struct to_windows *w, uint32_t series) {
-  return (struct list){ w->view_words.word + w->view_begin[series],
-                        w->view_begin[series + 1] - w->view_begin[series] };
-}
-
-static void quantiles_of_sorted(struct list list, struct to_distribution *d) {
-  uint64_t count = 0, seen = 0;
-  unsigned q = 0;
-
-  for (size_t i = 0; i < list.n; i++) count += (uint32_t)list.word[i];
-  d->has_quantiles = count == d->sum.count;
-  if (!d->has_quantiles) return;
-  for (size_t i = 0; q < QUANTILES; i++) {
-    seen += (uint32_t)list.word[i];
-    for (; q < QUANTILES && rank_of(d->sum.count, permille[q]) <= seen; q++)
-      set_quantile(d, q, to_word_bucket(list.word[i]));
-  }
-}
-
-/* Returns the counter that contains the rank; *rank becomes the rank within this counter. */
-static unsigned find_rank(const uint64_t counter[BYTE], uint64_t *rank) {
-  unsigned i = 0;
-
-  for (; *rank > counter[i]; i++) *rank -= counter[i];
-  return i;
-}
-
-/* Counts values by the upper byte of their bucket, and those near a quantile by the lower byte, instead of sorting. */
-struct row_counts {
-  uint64_t upper[BYTE];
-  uint8_t place[BYTE]; /* by upper byte: index in lower, from 1; 0: no quantile */
-  unsigned places;
-  uint64_t lower[QUANTILES][BYTE]; /* cleared when their place is assigned */
-};
-
-/* Returns the number of values. */
-static uint64_t count_upper(struct row_counts *c, const struct to_windows *w, size_t lists) {
-  uint64_t count = 0;
-
-  memset(c, 0, offsetof(struct row_counts, lower));
-  for (size_t l = 0; l < lists; l++) {
-    struct list list = list_of(w, w->view_row[l]);
-    for (size_t i = 0; i < list.n; i++)
-      c->upper[to_word_bucket(list.word[i]) / BYTE] += (uint32_t)list.word[i];
-  }
-  for (unsigned i = 0; i < BYTE; i++) count += c->upper[i];
-  return count;
-}
-
-static void count_lower(struct row_counts *c, const struct to_windows *w, size_t lists) {
-  for (size_t l = 0; l < lists; l++) {
-    struct list list = list_of(w, w->view_row[l]);
-    for (size_t i = 0; i < list.n; i++) {
-      unsigned bucket = to_word_bucket(list.word[i]), place = c->place[bucket / BYTE];
-      if (place > 0) c->lower[place - 1][bucket % BYTE] += (uint32_t)list.word[i];
+  if (v->has_rows) return TB_OK;
+  TB_TRY(
+      to_packed_add(t, &form, block, list_blocks(w, (enum to_window)v->window, block), &v->block));
+  struct to_row row;
+  for (to_row_first(v->block, &row); to_row_next(v->block, &row);) {
+    tb_rc rc = TB_MEM_GROW(t->mem, v->row, v->rows_room, v->rows);
+    if (rc != TB_OK) {
+      drop_rows(t);
+      return rc;
     }
+    v->row[v->rows++] = row;
+    v->row_of[row.series] = (uint32_t)v->rows;
   }
+  v->has_rows = true;
+  return TB_OK;
 }
 
-static void quantiles_of_lists(const struct to_windows *w, size_t lists,
-                               struct to_distribution *d) {
-  uint64_t rank[QUANTILES];
-  unsigned upper[QUANTILES];
-  struct row_counts c;
+static const struct to_row *row_of(const struct to_viewed *v, uint32_t series) {
+  uint32_t place = v->row_of[series];
+  return place == 0 ? NULL : &v->row[place - 1];
+}
 
-  d->has_quantiles = count_upper(&c, w, lists) == d->sum.count;
-  if (!d->has_quantiles) return;
-  for (unsigned q = 0; q < QUANTILES; q++) {
-    rank[q] = rank_of(d->sum.count, permille[q]);
-    upper[q] = find_rank(c.upper, &rank[q]);
-    if (c.place[upper[q]] > 0) continue;
-    memset(c.lower[c.places], 0, sizeof c.lower[0]);
-    c.place[upper[q]] = (uint8_t)++c.places;
+#define CHOSEN UINT64_MAX
+
+/* Returns the highest series of which all lengths are in the list; TO_NO_SERIES: one that was chosen before has them. */
+static uint32_t choose(const struct to_windows *w, uint32_t series) {
+  const struct to_viewed *v = &w->tally->viewed;
+  uint32_t highest = series;
+
+  for (uint32_t s = series; s != TO_NO_SERIES; s = w->parent[s]) {
+    const struct to_row *row = row_of(v, s);
+    if (v->met[s] == CHOSEN) return TO_NO_SERIES;
+    if (row != NULL && row->lengths == v->met[s] && row->words > 0) highest = s;
   }
-  count_lower(&c, w, lists);
-  for (unsigned q = 0; q < QUANTILES; q++)
-    set_quantile(d, q, upper[q] * BYTE + find_rank(c.lower[c.place[upper[q]] - 1], &rank[q]));
+  return highest;
 }
 
-/* ---- the words of a row ---- */
+/* Chooses the series whose buckets together are those of the list; returns how many. */
+static size_t choose_rows(const struct to_windows *w, const struct to_view_part *part,
+                          uint32_t first) {
+  struct to_viewed *v = &w->tally->viewed;
+  size_t n = 0;
 
-static size_t add_list(struct to_windows *w, size_t lists, uint32_t series) {
-  if (w->view_begin[series + 1] == w->view_begin[series]) return lists;
-  w->view_row[lists] = series;
-  return lists + 1;
-}
-
-/* Adds the series, and each parent without own values of which all parts are in the row now. A parent with own values is in
- * the caller's list itself, or does not belong to the row. */
-static size_t add_with_parents(struct to_windows *w, size_t lists, uint32_t series) {
-  lists = add_list(w, lists, series);
-  for (;;) {
-    series = w->series[series].parent;
-    if (series == TO_NO_SERIES || ++w->view_met[series] < w->view_parts[series] ||
-        w->scratch.cell[series].count > 0)
-      return lists;
-    lists = add_list(w, lists, series);
+  for (uint32_t p = first; p != 0; p = part[p - 1].next) {
+    const struct to_row *row = row_of(v, part[p - 1].series);
+    for (uint32_t s = part[p - 1].series; s != TO_NO_SERIES && row != NULL; s = w->parent[s])
+      v->met[s] += row->lengths;
   }
-}
-
-static void forget_met(const struct to_windows *w, const struct to_view_part *part,
-                       uint32_t first) {
+  for (uint32_t p = first; p != 0; p = part[p - 1].next) {
+    if (row_of(v, part[p - 1].series) == NULL) continue;
+    uint32_t series = choose(w, part[p - 1].series);
+    if (series == TO_NO_SERIES) continue;
+    v->met[series] = CHOSEN;
+    v->chosen[n++] = series;
+  }
   for (uint32_t p = first; p != 0; p = part[p - 1].next)
-    for (uint32_t series = w->series[part[p - 1].series].parent; series != TO_NO_SERIES;
-         series = w->series[series].parent)
-      w->view_met[series] = 0;
+    for (uint32_t s = part[p - 1].series; s != TO_NO_SERIES; s = w->parent[s]) v->met[s] = 0;
+  return n;
 }
 
-static size_t find_lists(struct to_windows *w, const struct to_view_part *part, uint32_t first) {
-  size_t lists = 0;
+static void set_quantiles(struct to_distribution *d) {
+  const struct {
+    unsigned permille;
+    uint64_t *ns;
+  } quantile[] = {
+    { 500, &d->p50_ns }, { 900, &d->p90_ns }, { 990, &d->p99_ns }, { 999, &d->p999_ns }
+  };
 
-  for (uint32_t p = first; p != 0; p = part[p - 1].next)
-    lists = add_with_parents(w, lists, part[p - 1].series);
-  forget_met(w, part, first);
-  return lists;
+  for (size_t i = 0; i < sizeof(quantile) / sizeof(*quantile); i++)
+    *quantile[i].ns =
+        to_histogram_length(&d->histogram, to_histogram_rank(d->sum.count, quantile[i].permille),
+                            d->sum.min_ns, d->sum.max_ns);
 }
 
 tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part, uint32_t first,
-                        struct to_distribution *d) {
-  struct to_windows *w = view->windows;
+                        uint64_t *bucket, struct to_distribution *d) {
+  struct to_tally *t = view->windows->tally;
+  struct to_viewed *v = &t->viewed;
+  int scale = TO_SCALE_MAX;
+  uint64_t lengths = 0;
+  bool lost = false;
 
-  TB_TRY(fill_words(w));
-  size_t lists = find_lists(w, part, first);
-  if (lists == 0)
-    d->has_quantiles = d->sum.count == 0;
-  else if (lists == 1)
-    quantiles_of_sorted(list_of(w, w->view_row[0]), d);
-  else
-    quantiles_of_lists(w, lists, d);
+  TB_TRY(fill_rows(view->windows));
+  size_t n = choose_rows(view->windows, part, first);
+  for (size_t i = 0; i < n; i++) {
+    const struct to_row *row = row_of(v, v->chosen[i]);
+    lengths += row->lengths;
+    lost = lost || row->words == 0;
+    if (row->scale < scale) scale = row->scale;
+  }
+  d->has_quantiles = !lost && lengths == d->sum.count;
+  d->histogram = (struct to_histogram){ .scale = scale };
+  if (!d->has_quantiles || lengths == 0) return TB_OK;
+  for (size_t i = 0; i < n; i++) to_row_count(row_of(v, v->chosen[i]), scale, t);
+  d->histogram = to_buckets_take(t, scale, TO_BUCKETS_MAX, bucket);
+  set_quantiles(d);
   return TB_OK;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "online/window/histogram.h"
 #include "pack/report.h"
 #include "pack/report_json.h"
 #include "proto/json.h"
@@ -34,8 +36,10 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   const char *text = json_of(&buf, report);
   expect_piece(text, "\"service\":\"shop\",\"instance\":\"a:1\",\"kind\":\"orders\"");
   expect_piece(text, ",\"epochs\":1,\"ended_wall_ns\":0,\"options\":{\"late_after_ns\":10000000},"
-                     "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"max_ns\":"
-                     "2000000,\"p50_ns\":10,");
+                     "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"min_ns\":"
+                     "5,\"max_ns\":2000000,\"p50_ns\":10,");
+  expect_piece(text,
+               "\"p999_ns\":2000000,\"error_share\":0.0055,\"lower_bounds\":2},\"queued\":1,");
   expect_piece(text, "\"queued\":1,\"heap_bytes\":3145728,\"idle_share\":0.125,\"paused\":true,"
                      "\"seen_ns\":-5,\"owner\":\"a\\nb\",\"lost\":null}");
   expect_piece(text, "{\"goroutine\":17,\"age_ns\":1234567,\"late\":true,\"stack\":[]}");
@@ -56,11 +60,34 @@ Test(report_json, a_row_is_an_object_by_column) {
       text, "\"by_stack\":[{\"stack\":[{\"function\":\"runtime.write\",\"file\":\"/go/write.go\","
             "\"line\":8,\"pc\":64},{\"function\":\"shop.(*Till).serve\",\"file\":"
             "\"/shop/till.go\",\"line\":21,\"pc\":128}],\"served\":{\"count\":3,"
-            "\"total_ns\":3000000,\"max_ns\":2000000,\"p50_ns\":null,\"p90_ns\":null,"
-            "\"p99_ns\":null,\"p999_ns\":null,\"lower_bounds\":0}");
+            "\"total_ns\":3000000,\"min_ns\":100000,\"max_ns\":2000000,\"p50_ns\":null,"
+            "\"p90_ns\":null,\"p99_ns\":null,\"p999_ns\":null,\"error_share\":null,"
+            "\"lower_bounds\":0}");
   expect_piece(text, "{\"stack\":null,\"served\":{\"count\":9,");
   expect_piece(text, "\"retries\":5,\"other\":true}]");
-  expect_piece(text, "\"p999_ns\":9,\"lower_bounds\":0},\"wait_share\":null}]");
+  expect_piece(text,
+               "\"p999_ns\":9,\"error_share\":0.0055,\"lower_bounds\":0},\"wait_share\":null}]");
+  tt_toy_report_free();
+  tb_buf_fini(&buf);
+}
+
+/* tanh(ln 2 / 2^(scale + 1)), rounded up. */
+Test(report_json, an_error_is_not_lower_than_it_is) {
+  static const char *const error[] = { "0.1716", "0.0865", "0.0433", "0.0217", "0.0109", "0.0055" };
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  struct tb_buf buf;
+
+  open_buf(&buf);
+  for (int scale = TO_SCALE_MIN; scale <= TO_SCALE_MAX; scale++) {
+    Tracecollect__V1__Distribution *d = report->report->figures[0]->distribution;
+    char piece[64];
+    d->scale = scale;
+    d->offset = 0;
+    d->n_buckets = 1;
+    snprintf(piece, sizeof(piece), "\"p999_ns\":2000000,\"error_share\":%s,",
+             error[scale - TO_SCALE_MIN]);
+    expect_piece(json_of(&buf, report), piece);
+  }
   tt_toy_report_free();
   tb_buf_fini(&buf);
 }

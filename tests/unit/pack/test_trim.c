@@ -59,3 +59,20 @@ Test(trim, the_rest_has_the_greatest_number_of_a_column_that_says_so) {
   cr_assert_eq(stacks->rows[1]->values[3]->number, 7);
   tt_toy_report_free();
 }
+
+/* A row of no length has no minimum. */
+Test(trim, the_rest_has_the_least_minimum_of_its_rows) {
+  enum { SERVED = 1, FAILED };
+
+  for (size_t first = 1; first <= 2; first++) {
+    Tracecollect__V1__StreamReport *report = tt_toy_report();
+    Table *stacks = report->report->tables[BY_STACK];
+    swap_rows(stacks, 1, first);
+    tp_report_trim(report, 1);
+    cr_assert_eq(stacks->n_rows, 2);
+    cr_expect_eq(stacks->rows[1]->values[SERVED]->distribution->min_ns, 5);
+    cr_expect_eq(stacks->rows[1]->values[FAILED]->distribution->count, 1);
+    cr_expect_eq(stacks->rows[1]->values[FAILED]->distribution->min_ns, 20);
+    tt_toy_report_free();
+  }
+}

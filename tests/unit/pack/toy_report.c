@@ -40,6 +40,11 @@ typedef Tracecollect__V1__Report Report;
 #define SPREAD(...)                                                                                \
   (&(Value){ BASE(value), .is_case = TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION,                     \
              .distribution = &(Distribution){ BASE(distribution), __VA_ARGS__ } })
+/* BUCKETS(scale, offset, n, [0] = 1, ...): n buckets, of which those that are not named are empty. */
+#define BUCKETS(scale_, offset_, n, ...)                                                           \
+  .scale = (scale_), .offset = (offset_), .n_buckets = (n), .buckets = (uint64_t[n]) {             \
+    __VA_ARGS__                                                                                    \
+  }
 #define NONE       (&(Value){ BASE(value) })
 #define ROW(...)   (&(Row){ BASE(row), LIST(values, __VA_ARGS__) })
 #define OTHER(...) (&(Row){ BASE(row), LIST(values, __VA_ARGS__), .other = true })
@@ -88,22 +93,29 @@ static Schema schema = {
 static Table stacks = {
   BASE(table), .rows_total = 7,
   LIST(rows,
-       ROW(STACK(1), SPREAD(.count = 3, .total_ns = 3000000, .max_ns = 2000000, .no_quantiles = 1),
-           SPREAD(.count = 2, .total_ns = 500, .max_ns = 400, .no_quantiles = 1), NUMBER(4)),
-       ROW(STACK(0), SPREAD(.count = 1, .total_ns = 70, .max_ns = 70, .no_quantiles = 1),
-           SPREAD(.count = 1, .total_ns = 20, .max_ns = 20, .no_quantiles = 1), NUMBER(0)),
-       OTHER(NONE, SPREAD(.count = 9, .total_ns = 90, .max_ns = 30, .no_quantiles = 1),
+       ROW(STACK(1),
+           SPREAD(.count = 3, .total_ns = 3000000, .min_ns = 100000, .max_ns = 2000000,
+                  .no_quantiles = 1),
+           SPREAD(.count = 2, .total_ns = 500, .min_ns = 100, .max_ns = 400, .no_quantiles = 1),
+           NUMBER(4)),
+       ROW(STACK(0),
+           SPREAD(.count = 1, .total_ns = 70, .min_ns = 70, .max_ns = 70, .no_quantiles = 1),
+           SPREAD(.count = 1, .total_ns = 20, .min_ns = 20, .max_ns = 20, .no_quantiles = 1),
+           NUMBER(0)),
+       OTHER(NONE, SPREAD(.count = 9, .total_ns = 90, .min_ns = 5, .max_ns = 30, .no_quantiles = 1),
              SPREAD(.no_quantiles = 1), NUMBER(5)))
 };
 static Table types = {
   BASE(table), .rows_total = 2,
   LIST(rows,
        ROW(WORD("large, \"fast\""),
-           SPREAD(.count = 2, .total_ns = 20, .max_ns = 15, .p50_ns = 5, .p90_ns = 15, .p99_ns = 15,
-                  .p999_ns = 15, .lower_bounds = 1),
+           SPREAD(.count = 2, .total_ns = 20, .min_ns = 5, .max_ns = 15, .p50_ns = 5, .p90_ns = 15,
+                  .p99_ns = 15, .p999_ns = 15, .lower_bounds = 1,
+                  BUCKETS(4, -442, 27, [0] = 1, [26] = 1)),
            SHARE(0.25)),
-       ROW(WORD("small"), SPREAD(.count = 1, .total_ns = 9, .max_ns = 9, .p50_ns = 9, .p90_ns = 9,
-                                 .p99_ns = 9, .p999_ns = 9))) /* one column too few */
+       ROW(WORD("small"),
+           SPREAD(.count = 1, .total_ns = 9, .min_ns = 9, .max_ns = 9, .p50_ns = 9, .p90_ns = 9,
+                  .p99_ns = 9, .p999_ns = 9, BUCKETS(6, -1711, 1, [0] = 1)))) /* a column too few */
 };
 static Table queue = { BASE(table), .rows_total = 1,
                        LIST(rows, ROW(NUMBER(17), NUMBER(1234567), NUMBER(1), STACK(99))) };
@@ -112,8 +124,9 @@ static Report report = {
   .schema = &schema,
   LIST(options, NUMBER(10000000)),
   LIST(figures,
-       SPREAD(.count = 13, .total_ns = 3000160, .max_ns = 2000000, .p50_ns = 10, .p90_ns = 1000000,
-              .p99_ns = 2000000, .p999_ns = 2000000, .lower_bounds = 2),
+       SPREAD(.count = 13, .total_ns = 3000160, .min_ns = 5, .max_ns = 2000000, .p50_ns = 10,
+              .p90_ns = 1000000, .p99_ns = 2000000, .p999_ns = 2000000, .lower_bounds = 2,
+              BUCKETS(6, -1765, 1192, [0] = 1, [64] = 10, [1127] = 1, [1191] = 1)),
        NUMBER(1), NUMBER(3 << 20), SHARE(0.125), NUMBER(1), NUMBER(-5), WORD("a\nb"), NONE),
   LIST(tables, &stacks, &types, &queue),
   LIST(stacks, &(Stack){ BASE(stack), .n_frames = 0 },

@@ -23,7 +23,8 @@ static enum tr_verdict verdict_at_top(const char *text, size_t rows) {
 
   cr_assert_eq(parse(text, &diag, &condition), TB_OK, "%s: %s", text, diag.text);
   tp_report_trim(report, rows);
-  enum tr_verdict verdict = tr_condition_judge_message(&condition, report);
+  struct tr_number number;
+  enum tr_verdict verdict = tr_condition_judge_message(&condition, report, &number);
   tt_toy_report_free();
   return verdict;
 }
@@ -47,6 +48,7 @@ Test(condition, compares_figures_of_each_type) {
   cr_assert(met(" orders.served.count == 13"));
   cr_assert(met("orders.served.count!=11"));
   cr_assert(met("orders.served.mean > 230us"));
+  cr_assert(met("orders.served.min == 5ns"));
   cr_assert(met("orders.served.lower_bounds == 2"));
   cr_assert(met("orders.queued >= 1"));
   cr_assert(met("orders.heap > 2.5 MiB"));
@@ -72,15 +74,40 @@ Test(condition, rows_that_a_report_cuts_are_counted_and_their_longest_is_kept) {
   }
 }
 
+static double error_of(const char *text) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  struct tr_condition condition;
+  struct tr_number number;
+  struct tb_diag diag;
+
+  cr_assert_eq(parse(text, &diag, &condition), TB_OK, "%s: %s", text, diag.text);
+  cr_assert_eq(tr_condition_judge_message(&condition, report, &number), TR_VERDICT_MET);
+  tt_toy_report_free();
+  return number.error_share;
+}
+
+/* The error of a column is that of the row with the greatest value. */
+Test(condition, only_a_quantile_has_an_error) {
+  cr_assert_eq(error_of("orders.served.p50 == 10ns"), 0.0055);
+  cr_assert_eq(error_of("orders.served.p999 > 1ms"), 0.0055);
+  cr_assert_eq(error_of("orders.by_type.served.p90 == 15ns"), 0.0217);
+  cr_assert_eq(error_of("orders.served.min < 1ms"), 0);
+  cr_assert_eq(error_of("orders.served.mean > 1us"), 0);
+  cr_assert_eq(error_of("orders.served.lower_bounds == 2"), 0);
+  cr_assert_eq(error_of("orders.by_type.served.max == 15ns"), 0);
+  cr_assert_eq(error_of("orders.by_stack == 7"), 0);
+}
+
 Test(condition, what_a_report_does_not_know_meets_nothing) {
   Tracecollect__V1__StreamReport other = TRACECOLLECT__V1__STREAM_REPORT__INIT;
   struct tr_condition condition;
+  struct tr_number number;
   struct tb_diag diag;
 
   cr_assert_eq(verdict_at_top("orders.lost != 3", 0), TR_VERDICT_UNKNOWN);
   cr_assert_eq(verdict_at_top("orders.by_stack.served.p99 != 3ms", 0), TR_VERDICT_UNKNOWN);
   cr_assert_eq(parse("orders.queued < 3", &diag, &condition), TB_OK);
-  cr_assert_eq(tr_condition_judge_message(&condition, &other), TR_VERDICT_ABSENT);
+  cr_assert_eq(tr_condition_judge_message(&condition, &other, &number), TR_VERDICT_ABSENT);
 }
 
 Test(condition, says_what_is_wrong_with_it) {

@@ -63,6 +63,7 @@ static void put_summary(struct otlp_metrics *o, const Tracecollect__V1__Distribu
   tk_put_fixed64(&o->point, SUMMARY_COUNT, d->count);
   put_double(&o->point, SUMMARY_SUM, (double)d->total_ns);
   if (d->count == 0) return;
+  put_quantile(o, 0, d->min_ns);
   if (!d->no_quantiles) {
     put_quantile(o, 0.5, d->p50_ns);
     put_quantile(o, 0.9, d->p90_ns);

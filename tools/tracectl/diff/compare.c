@@ -7,12 +7,12 @@
 static const struct {
   const char *name;
   bool is_ns;
-  double quantile; /* 0: none */
+  unsigned permille; /* of a quantile; 0: none */
 } fields[TK_DIFF_FIELDS] = { [TK_DIFF_PER_SECOND] = { "per_second", false, 0 },
                              [TK_DIFF_TIME] = { "time", true, 0 },
                              [TK_DIFF_MEAN] = { "mean", true, 0 },
-                             [TK_DIFF_P50] = { "p50", true, 0.5 },
-                             [TK_DIFF_P99] = { "p99", true, 0.99 } };
+                             [TK_DIFF_P50] = { "p50", true, 500 },
+                             [TK_DIFF_P99] = { "p99", true, 990 } };
 
 const char *tk_diff_field_name(enum tk_diff_field field) {
   return fields[field].name;
@@ -20,6 +20,20 @@ const char *tk_diff_field_name(enum tk_diff_field field) {
 
 bool tk_diff_field_is_ns(enum tk_diff_field field) {
   return fields[field].is_ns;
+}
+
+double tk_diff_field_error(enum tk_diff_field field) {
+  return fields[field].permille > 0 ? to_histogram_error(TK_DIFF_SCALE) : 0;
+}
+
+bool tk_change_is_significant(const struct tk_change *change) {
+  if (!change->has_interval || change->may_be_error) return false;
+  return (change->share > 0 && change->low > 0) || (change->share < 0 && change->high < 0);
+}
+
+const char *tk_change_explanation(const struct tk_change *change) {
+  if (change->may_be_error) return "error";
+  return change->has_interval && !tk_change_is_significant(change) ? "chance" : NULL;
 }
 
 /* xorshift64*, with a fixed seed: results are reproducible. */
@@ -48,9 +62,11 @@ bool tk_comparison_new(struct tk_comparison *c, const struct tk_samples *a,
   *c = (struct tk_comparison){ .a = a, .b = b };
   c->weight_a = draw(a->samples, &state);
   c->weight_b = draw(b->samples, &state);
-  c->share = calloc(TK_DRAWS, sizeof *c->share);
-  c->bucket = calloc(TK_BUCKETS, sizeof *c->bucket);
-  if (c->weight_a != NULL && c->weight_b != NULL && c->share != NULL && c->bucket != NULL)
+  c->low = calloc(TK_DRAWS, sizeof *c->low);
+  c->high = calloc(TK_DRAWS, sizeof *c->high);
+  c->count = calloc(TK_DIFF_PLACES, sizeof *c->count);
+  if (c->weight_a != NULL && c->weight_b != NULL && c->low != NULL && c->high != NULL &&
+      c->count != NULL)
     return true;
   tk_comparison_fini(c);
   return false;
@@ -59,41 +75,50 @@ bool tk_comparison_new(struct tk_comparison *c, const struct tk_samples *a,
 void tk_comparison_fini(struct tk_comparison *c) {
   free(c->weight_a);
   free(c->weight_b);
-  free(c->share);
-  free(c->bucket);
+  free(c->low);
+  free(c->high);
+  free(c->count);
 }
 
 static unsigned weight_of(const uint8_t *weight, unsigned sample) {
   return weight == NULL ? 1 : weight[sample];
 }
 
-static double quantile(struct tk_comparison *c, const struct tk_diff_row *row,
-                       const uint8_t *weight, double q) {
-  uint64_t all = 0, so_far = 0;
+/* A figure of one side: the true one is between low and high. */
+struct figure {
+  double value, low, high;
+};
 
-  memset(c->bucket, 0, TK_BUCKETS * sizeof *c->bucket);
+static struct figure figure_of_place(unsigned place) {
+  if (place == 0) return (struct figure){ 0 };
+  int32_t index = to_place_index(place, TK_DIFF_SCALE);
+  return (struct figure){ (double)to_histogram_middle_ns(index, TK_DIFF_SCALE),
+                          to_histogram_bound_ns(index, TK_DIFF_SCALE),
+                          to_histogram_bound_ns(index + 1, TK_DIFF_SCALE) };
+}
+
+static struct figure quantile(struct tk_comparison *c, const struct tk_diff_row *row,
+                              const uint8_t *weight, unsigned permille) {
+  uint64_t all = 0, so_far = 0;
+  unsigned place = 0;
+
+  memset(c->count, 0, TK_DIFF_PLACES * sizeof *c->count);
   for (size_t i = 0; i < row->buckets; i++) {
     const struct tk_bucket_count *b = &row->bucket[i];
     uint64_t n = (uint64_t)b->count * weight_of(weight, b->sample);
-    c->bucket[b->bucket] += n;
+    c->count[b->place] += n;
     all += n;
   }
-  if (all == 0) return 0;
-  for (unsigned i = 0; i < TK_BUCKETS; i++) {
-    so_far += c->bucket[i];
-    if ((double)so_far >= q * (double)all) return tk_bucket_ns(i);
-  }
-  return 0;
+  if (all == 0) return (struct figure){ 0 };
+  uint64_t rank = to_histogram_rank(all, permille);
+  while ((so_far += c->count[place]) < rank) place++;
+  return figure_of_place(place);
 }
 
-/* weight: of each sample in a draw; NULL: 1 each. */
-static double figure(struct tk_comparison *c, const struct tk_samples *s,
-                     const struct tk_diff_row *row, const uint8_t *weight,
-                     enum tk_diff_field field) {
+static double exact(const struct tk_samples *s, const struct tk_diff_row *row,
+                    const uint8_t *weight, enum tk_diff_field field) {
   double count = 0, total = 0, ns = 0;
 
-  if (row == NULL) return 0;
-  if (fields[field].quantile > 0) return quantile(c, row, weight, fields[field].quantile);
   for (unsigned i = 0; i < s->samples; i++) {
     unsigned n = weight_of(weight, i);
     count += (double)row->count[i] * n;
@@ -105,6 +130,16 @@ static double figure(struct tk_comparison *c, const struct tk_samples *s,
   case TK_DIFF_TIME: return ns > 0 ? total / ns * 1e9 : 0;
   default: return count > 0 ? total / count : 0;
   }
+}
+
+/* weight: of each sample in a draw; NULL: 1 each. */
+static struct figure figure(struct tk_comparison *c, const struct tk_samples *s,
+                            const struct tk_diff_row *row, const uint8_t *weight,
+                            enum tk_diff_field field) {
+  if (row == NULL) return (struct figure){ 0 };
+  if (fields[field].permille > 0) return quantile(c, row, weight, fields[field].permille);
+  double value = exact(s, row, weight, field);
+  return (struct figure){ value, value, value };
 }
 
 static int compare_shares(const void *a, const void *b) {
@@ -119,25 +154,29 @@ static void find_interval(struct tk_comparison *c, const struct tk_diff_row *a,
   unsigned n = 0;
 
   for (unsigned d = 0; d < TK_DRAWS; d++) {
-    double of_a = figure(c, c->a, a, c->weight_a + d * TK_SAMPLES_MAX, field);
-    double of_b = figure(c, c->b, b, c->weight_b + d * TK_SAMPLES_MAX, field);
-    if (of_a > 0) c->share[n++] = of_b / of_a - 1;
+    struct figure of_a = figure(c, c->a, a, c->weight_a + d * TK_SAMPLES_MAX, field);
+    struct figure of_b = figure(c, c->b, b, c->weight_b + d * TK_SAMPLES_MAX, field);
+    if (of_a.value <= 0) continue;
+    c->low[n] = of_b.low / of_a.high - 1;
+    c->high[n++] = of_b.high / of_a.low - 1;
   }
   if (n < TK_DRAWS * 9 / 10) return; /* too many draws have nothing to compare with */
-  qsort(c->share, n, sizeof *c->share, compare_shares);
+  qsort(c->low, n, sizeof *c->low, compare_shares);
+  qsort(c->high, n, sizeof *c->high, compare_shares);
   out->has_interval = true;
-  out->low = c->share[n * 25 / 1000];
-  out->high = c->share[n - 1 - n * 25 / 1000];
+  out->low = c->low[n * 25 / 1000];
+  out->high = c->high[n - 1 - n * 25 / 1000];
 }
 
 struct tk_change tk_compare(struct tk_comparison *c, const struct tk_diff_row *a,
                             const struct tk_diff_row *b, enum tk_diff_field field) {
-  struct tk_change out = { .a = figure(c, c->a, a, NULL, field),
-                           .b = figure(c, c->b, b, NULL, field) };
+  struct figure of_a = figure(c, c->a, a, NULL, field), of_b = figure(c, c->b, b, NULL, field);
+  struct tk_change out = { .a = of_a.value, .b = of_b.value };
 
   out.has_share = out.a > 0;
   if (!out.has_share) return out;
   out.share = out.b / out.a - 1;
+  out.may_be_error = fields[field].permille > 0 && of_a.low <= of_b.high && of_b.low <= of_a.high;
   if (c->a->samples > 1 && c->b->samples > 1) find_interval(c, a, b, field, &out);
   return out;
 }

@@ -64,9 +64,15 @@ tb_rc tk_diff_condition_parse(const char *text, struct tb_diag *diag,
   return TB_OK;
 }
 
+bool tk_diff_condition_is_exceeded(const struct tk_diff_condition *condition,
+                                   const struct tk_change *change) {
+  double share = change->share; /* 0 if it has none */
+
+  return condition->is_less ? share < 0 && share < condition->share
+                            : share > 0 && share > condition->share;
+}
+
 bool tk_diff_condition_is_met(const struct tk_diff_condition *condition,
                               const struct tk_change *change) {
-  if (!change->has_share || !change->has_interval) return false;
-  if (condition->is_less) return change->share < condition->share && change->high < 0;
-  return change->share > condition->share && change->low > 0;
+  return tk_diff_condition_is_exceeded(condition, change) && tk_change_is_significant(change);
 }

@@ -69,17 +69,22 @@ static void add_value(struct tk_table *t, enum tk_diff_field field, double value
     tk_table_add(t, "%.3g", value);
 }
 
-/* A star means that the interval is on one side of zero. */
+/* A star: significant. ~: the two figures differ no more than by their error. */
+static const char *mark_of(const struct tk_change *change) {
+  if (tk_change_is_significant(change)) return " *";
+  return change->may_be_error && change->a != change->b ? " ~" : "";
+}
+
 static void add_change(struct tk_table *t, const struct tk_change *change) {
   if (!change->has_share)
     tk_table_add(t, "%s", change->b > 0 ? "new" : "-");
   else if (change->b <= 0)
     tk_table_add(t, "gone");
   else if (!change->has_interval)
-    tk_table_add(t, "%+.1f %%", 100 * change->share);
+    tk_table_add(t, "%+.1f %%%s", 100 * change->share, mark_of(change));
   else
     tk_table_add(t, "%+.1f %% (%+.0f..%+.0f)%s", 100 * change->share, 100 * change->low,
-                 100 * change->high, change->low > 0 || change->high < 0 ? " *" : "");
+                 100 * change->high, mark_of(change));
 }
 
 static void add_row(struct tk_comparison *c, struct tk_table *t, const struct both *both) {
@@ -119,12 +124,16 @@ static json_t *number_of(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *change_of(const struct tk_change *change, bool is_ns) {
-  return json_pack("{s:o,s:o,s:o,s:o,s:o}", is_ns ? "a_ns" : "a", number_of(change->a),
-                   is_ns ? "b_ns" : "b", number_of(change->b), "change_share",
+static json_t *change_of(const struct tk_change *change, enum tk_diff_field field) {
+  bool is_ns = tk_diff_field_is_ns(field);
+
+  return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s?}", is_ns ? "a_ns" : "a", number_of(change->a),
+                   is_ns ? "b_ns" : "b", number_of(change->b), "error_share",
+                   number_of(tk_diff_field_error(field)), "change_share",
                    change->has_share ? number_of(change->share) : json_null(), "low_share",
                    change->has_interval ? number_of(change->low) : json_null(), "high_share",
-                   change->has_interval ? number_of(change->high) : json_null());
+                   change->has_interval ? number_of(change->high) : json_null(), "significant",
+                   tk_change_is_significant(change), "may_be", tk_change_explanation(change));
 }
 
 static bool print_json(struct tk_comparison *c, enum tk_diff_metric metric,
@@ -138,8 +147,7 @@ static bool print_json(struct tk_comparison *c, enum tk_diff_metric metric,
   for (unsigned f = 0; f < TK_DIFF_FIELDS; f++) {
     enum tk_diff_field field = (enum tk_diff_field)f;
     struct tk_change change = tk_compare(c, both->a, both->b, field);
-    json_object_set_new(line, tk_diff_field_name(field),
-                        change_of(&change, tk_diff_field_is_ns(field)));
+    json_object_set_new(line, tk_diff_field_name(field), change_of(&change, field));
   }
   json_dumpf(line, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
   putchar('\n');

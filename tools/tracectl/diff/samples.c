@@ -11,11 +11,7 @@
 #include "tools/tracectl/query/entries.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum {
-  KEY_BYTES = 2 * TW_STRING_BYTES_MAX + 64 /* a reason, a function */,
-  EXACT = 64,
-  STEPS_LOG2 = 5
-};
+enum { KEY_BYTES = 2 * TW_STRING_BYTES_MAX + 64 /* a reason, a function */ };
 
 static const char *const names[] = {
 #define METRIC(id, name, key, about) name,
@@ -34,23 +30,6 @@ bool tk_diff_metric_find(const char *name, size_t len, enum tk_diff_metric *out)
     return true;
   }
   return false;
-}
-
-/* ---- buckets: exact below 64, then 32 an octave ---- */
-
-static unsigned bucket_of(uint64_t ns) {
-  if (ns < EXACT) return (unsigned)ns;
-  unsigned octave = 63 - (unsigned)__builtin_clzll(ns);
-  unsigned step = (unsigned)(ns >> (octave - STEPS_LOG2)) & ((1u << STEPS_LOG2) - 1);
-  return EXACT + (octave - 6) * (1u << STEPS_LOG2) + step;
-}
-
-double tk_bucket_ns(unsigned bucket) {
-  if (bucket < EXACT) return bucket;
-  unsigned octave = 6 + (bucket - EXACT) / (1u << STEPS_LOG2),
-           step = (bucket - EXACT) % (1u << STEPS_LOG2);
-  double width = (double)(UINT64_C(1) << (octave - STEPS_LOG2));
-  return (double)(UINT64_C(1) << octave) + ((double)step + 0.5) * width;
 }
 
 /* ---- rows ---- */
@@ -102,9 +81,9 @@ static tb_rc count_in(struct tk_samples *s, enum tk_diff_metric metric, const ch
 
   TB_TRY(find_row(s, metric, key, &row));
   if (row == NULL) return TB_OK;
-  if (row->now == NULL) row->now = calloc(TK_BUCKETS, sizeof *row->now);
+  if (row->now == NULL) row->now = calloc(TK_DIFF_PLACES, sizeof *row->now);
   if (row->now == NULL) return TB_NOMEM;
-  row->now[bucket_of(ns)]++;
+  row->now[to_histogram_place(ns) >> (TO_SCALE_MAX - TK_DIFF_SCALE)]++;
   row->count[sample]++;
   row->total_ns[sample] += ns;
   return TB_OK;
@@ -118,7 +97,7 @@ static tb_rc count(struct tk_samples *s, enum tk_diff_metric metric, const char 
 /* ---- generations ---- */
 
 static tb_rc keep_buckets(struct tk_samples *s, struct tk_diff_row *row) {
-  for (unsigned i = 0; i < TK_BUCKETS; i++) {
+  for (unsigned i = 0; i < TK_DIFF_PLACES; i++) {
     if (row->now[i] == 0) continue;
     TB_TRY(TB_GROW(row->bucket, row->room, row->buckets));
     row->bucket[row->buckets++] =

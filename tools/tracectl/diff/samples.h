@@ -2,15 +2,17 @@
 /* Lengths of spans, grouped by metric and key, with one sample for each generation: the input of a comparison.
  *
  * A row is one metric of one key: `sched` of goroutines that began in main.serve, `task` of the type checkout; the key "" is the whole
- * metric. Lengths are counted in buckets, 32 an octave (3 % wide). Above TK_SAMPLES_MAX generations are joined two by two.
+ * metric. Lengths are counted in the buckets of online/window/histogram.h at TK_DIFF_SCALE. Above TK_SAMPLES_MAX generations are joined
+ * two by two.
  *
- * Memory    the C library's: 8 KiB a row, and 8 bytes for each bucket in use of each sample. Above TK_ROWS_MAX rows a new key only
- *           counts in "".
+ * Memory    the C library's: 4 KiB a row, 9 KiB more while a generation has spans of it, and 8 bytes for each bucket in use of each
+ *           sample. Above TK_ROWS_MAX rows a new key only counts in "".
  */
 #ifndef TK_DIFF_SAMPLES_H
 #define TK_DIFF_SAMPLES_H
 
 #include "base/map.h"
+#include "online/window/histogram.h"
 #include "tools/tracectl/query/pass.h"
 
 /* METRIC(id, name, meaning of its key, about) */
@@ -34,10 +36,15 @@ const char *tk_diff_metric_name(enum tk_diff_metric metric);
 /* Returns false if there is no such metric. */
 bool tk_diff_metric_find(const char *name, size_t len, enum tk_diff_metric *out);
 
-enum { TK_SAMPLES_MAX = 256, TK_ROWS_MAX = 4096, TK_BUCKETS = 59 * 32 + 64 };
+enum {
+  TK_SAMPLES_MAX = 256,
+  TK_ROWS_MAX = 4096,
+  TK_DIFF_SCALE = 5, /* enough places for all lengths, in one table */
+  TK_DIFF_PLACES = TO_PLACES >> (TO_SCALE_MAX - TK_DIFF_SCALE),
+};
 
 struct tk_bucket_count {
-  uint16_t sample, bucket;
+  uint16_t sample, place; /* at TK_DIFF_SCALE */
   uint32_t count;
 };
 
@@ -47,7 +54,7 @@ struct tk_diff_row {
   uint64_t count[TK_SAMPLES_MAX], total_ns[TK_SAMPLES_MAX];
   struct tk_bucket_count *bucket;
   size_t buckets, room;
-  uint32_t *now; /* of the current generation; NULL: empty so far */
+  uint32_t *now; /* by place, of the current generation; NULL: empty so far */
 };
 
 struct tk_samples {
@@ -66,8 +73,5 @@ void tk_samples_fini(struct tk_samples *samples);
 /* Returns NULL if there are no spans of it. */
 const struct tk_diff_row *tk_samples_find(const struct tk_samples *samples,
                                           enum tk_diff_metric metric, const char *key);
-
-/* Returns the middle of a bucket, in nanoseconds. */
-double tk_bucket_ns(unsigned bucket);
 
 #endif

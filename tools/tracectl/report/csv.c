@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pack/distribution.h"
 #include "pack/report_read.h"
 #include "tools/tracectl/term/csv.h"
 #include "tools/tracectl/term/plain.h"
@@ -15,9 +16,11 @@ typedef Tracecollect__V1__Distribution Distribution;
 typedef Tracecollect__V1__Value Value;
 typedef Tracecollect__V1__Row Row;
 
-static const char *const parts[] = { "count",  "total_ns", "max_ns",  "p50_ns",
-                                     "p90_ns", "p99_ns",   "p999_ns", "lower_bounds" };
-enum { PARTS = sizeof(parts) / sizeof(*parts), P50 = 3, P999 = 6 };
+static const char *const parts[] = {
+  "count",  "total_ns", "min_ns",  "max_ns",      "p50_ns",
+  "p90_ns", "p99_ns",   "p999_ns", "error_share", "lower_bounds"
+};
+enum { PARTS = sizeof(parts) / sizeof(*parts) };
 
 static bool is_distribution(const FieldSchema *field) {
   return field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
@@ -48,16 +51,18 @@ void tk_csv_head(FILE *out, const TableSchema *head, bool is_live) {
 }
 
 static void put_distribution(FILE *out, const Distribution *d) {
-  static const Distribution none = TRACECOLLECT__V1__DISTRIBUTION__INIT;
-  const Distribution *from = d != NULL ? d : &none;
-  const uint64_t value[PARTS] = { from->count,  from->total_ns, from->max_ns,  from->p50_ns,
-                                  from->p90_ns, from->p99_ns,   from->p999_ns, from->lower_bounds };
-
-  for (unsigned i = 0; i < PARTS; i++) {
-    bool is_known = d != NULL && !(d->no_quantiles && i >= P50 && i <= P999);
-    if (i > 0) fputc(',', out);
-    if (is_known) fprintf(out, "%" PRIu64, value[i]);
+  if (d == NULL) {
+    for (unsigned i = 1; i < PARTS; i++) fputc(',', out);
+    return;
   }
+  fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, d->count, d->total_ns, d->min_ns,
+          d->max_ns);
+  if (d->no_quantiles)
+    fputs(",,,,,", out);
+  else
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.4g", d->p50_ns, d->p90_ns,
+            d->p99_ns, d->p999_ns, tp_distribution_error(d));
+  fprintf(out, ",%" PRIu64, d->lower_bounds);
 }
 
 static void put_stack(FILE *out, const Tracecollect__V1__Report *r, const Value *stack) {

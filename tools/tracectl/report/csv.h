@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a table of a report as CSV (RFC 4180), with numbers as in JSON.
  *
- * A distribution `calls` has eight cells: calls_count, calls_total_ns, calls_max_ns, four quantiles, and
- * calls_lower_bounds. A stack has one: "FUNCTION FILE:LINE" of each frame, innermost first, separated by "; ".
+ * A distribution `calls` has ten cells: calls_count, calls_total_ns, calls_min_ns, calls_max_ns, four quantiles,
+ * calls_error_share, and calls_lower_bounds. A stack has one: "FUNCTION FILE:LINE" of each frame, innermost first, separated by "; ".
  * An unknown value is an empty cell. The last column, "other", is true in the row that sums the rows left
  * out; a list has neither that row nor that column. Unprintable characters become question marks.
  */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/times.h"
+#include "pack/distribution.h"
 #include "pack/trim.h"
 #include "tools/tracectl/report/cell.h"
 #include "tools/tracectl/report/table_text.h"
@@ -91,6 +92,32 @@ static void note_lower_bounds(const Report *r, Style *style) {
   }
 }
 
+static void take_error(double *worst, const Distribution *d) {
+  if (d != NULL && tp_distribution_error(d) > *worst) *worst = tp_distribution_error(d);
+}
+
+/* Says how much a quantile of this report may be off. */
+static void note_errors(const Report *r, Style *style) {
+  double figures = 0, rows = 0;
+  char line[LINE_BYTES];
+
+  for (size_t i = 0; i < r->n_figures; i++)
+    take_error(&figures, tp_value_distribution(r->figures[i]));
+  for (size_t t = 0; t < r->n_tables; t++)
+    for (size_t i = 0; i < r->tables[t]->n_rows; i++)
+      for (size_t c = 0; c < r->tables[t]->rows[i]->n_values; c++)
+        take_error(&rows, tp_row_distribution(r->tables[t]->rows[i], c));
+  if (figures == 0 && rows == 0) return;
+  if (figures == 0)
+    snprintf(line, sizeof(line), "Quantiles of rows are off by at most %.3g %%.", rows * 100);
+  else if (rows > figures)
+    snprintf(line, sizeof(line), "Quantiles are off by at most %.3g %%, those of rows by %.3g %%.",
+             figures * 100, rows * 100);
+  else
+    snprintf(line, sizeof(line), "Quantiles are off by at most %.3g %%.", figures * 100);
+  tk_words_print(line, 0, style);
+}
+
 /* Prints figures that are distributions as a table. */
 static void print_distributions(const StreamReport *report, Style *style) {
   static char no_name[] = "";
@@ -112,6 +139,7 @@ static void print_distributions(const StreamReport *report, Style *style) {
   if (rows.n_rows > 0) {
     fputc('\n', style->out);
     tk_table_rows_print(report, &table, style);
+    note_errors(report->report, style);
     note_lower_bounds(report->report, style);
   }
   free(rows.rows);

@@ -198,7 +198,7 @@ static void close_second(struct to_heap *s) {
 /* If the clock moved backwards, the curve begins again. */
 static tb_rc heap_slot(struct to_analyses *a) {
   struct to_heap *s = state(a);
-  to_ns now = a->windows.open_begin;
+  to_ns now = a->windows.open.begin;
 
   close_second(s);
   if (s->windows_first != a->windows.windows_first || now < s->last_slot)
@@ -230,7 +230,7 @@ static tb_rc heap_event(struct to_analyses *a, const struct to_generation *gen,
 
   switch (ev->type) {
   case TW_EV_SYNC: return to_live_objects_generation(&s->objects, gen);
-  case TW_EV_HEAP_ALLOC: take_size(s, a->windows.open_begin, ev->time, ev->args[0]); return TB_OK;
+  case TW_EV_HEAP_ALLOC: take_size(s, a->windows.open.begin, ev->time, ev->args[0]); return TB_OK;
   case TW_EV_HEAP_GOAL:
     s->goal = ev->args[0];
     s->goal_known = true;

@@ -85,7 +85,7 @@ static tb_rc read_sites(struct to_analyses *a) {
 
 static tb_rc leak_slot(struct to_analyses *a) {
   struct to_leak *s = state(a);
-  to_ns period = period_of(a->windows.open_begin);
+  to_ns period = period_of(a->windows.open.begin);
   uint64_t passed = (uint64_t)period - (uint64_t)s->period;
 
   if (period < s->period || passed > READINGS || !a->spans->heard) {
@@ -125,10 +125,11 @@ static tb_rc set_limit(struct to_analyses *a, const struct to_view *view, size_t
   uint32_t series = a->sums.site[i].lives;
   const struct to_view_part part = { .series = series };
   struct to_distribution d = { .sum = to_view_sum(view, series) };
+  uint64_t bucket[TO_BUCKETS_MAX];
 
   *out = (struct suspect_site){ .limit = LIMIT_UNKNOWN_NS, .median = -1 };
   if (d.sum.count == 0) return TB_OK;
-  TB_TRY(to_view_quantiles(view, &part, 1, &d));
+  TB_TRY(to_view_quantiles(view, &part, 1, bucket, &d));
   out->median = (to_ns)(d.has_quantiles ? d.p50_ns : d.sum.total_ns / d.sum.count);
   out->limit = out->median < INT64_MAX / LIVES_FACTOR ? out->median * LIVES_FACTOR : INT64_MAX;
   return TB_OK;

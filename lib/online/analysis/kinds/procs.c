@@ -236,7 +236,7 @@ static tb_rc procs_event(struct to_analyses *a, const struct to_generation *gen,
 }
 
 static tb_rc procs_slot(struct to_analyses *a) {
-  settle(a, a->windows.open_begin);
+  settle(a, a->windows.open.begin);
   TB_TRY(to_totals_slot(&state(a)->of_proc, &a->windows));
   return to_totals_slot(&state(a)->of_busy, &a->windows);
 }

@@ -204,18 +204,20 @@ static uint64_t who_key(int64_t g, uint32_t kind) {
 
 /* Frees rows that no window shows any more; their figures stay in "other". */
 static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
-  struct to_series_set retired = { 0 };
+  uint32_t retired[TO_STW_STOPPERS_MAX];
   struct to_stw *s = state(a);
+  size_t n = 0;
 
   if ((uint64_t)now - (uint64_t)s->retired < (uint64_t)RETIRE_EVERY_NS)
     return TB_OK; /* the clock may go back */
   s->retired = now;
   for (size_t i = 0; i < s->whos;) {
     struct to_stw_who *who = &s->who[i], *last = &s->who[s->whos - 1];
-    if (!to_windows_retire(&a->windows, who->series, s->who_other, who->last, &retired)) {
+    if (to_windows_show(&a->windows, who->last)) {
       i++;
       continue;
     }
+    retired[n++] = who->series;
     tb_map_remove(&s->who_of, who_key(who->g, who->kind));
     struct to_stw_who freed = *who;
     *who = *last;
@@ -223,7 +225,7 @@ static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
     if (who != last) *tb_map_find(&s->who_of, who_key(who->g, who->kind)) = i;
     s->whos--;
   }
-  return to_windows_retired(&a->windows, &retired);
+  return to_windows_retire(&a->windows, retired, n, s->who_other);
 }
 
 /* Returns TO_NO_SERIES if there is no place. */
@@ -318,13 +320,9 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   uint32_t kind = s->kind[stop.kind].series;
   if (who == TO_NO_SERIES) {
     TB_TRY(to_windows_add(w, kind, stop.begin, ev->time, stop.stack, false));
-    to_windows_sum(w, s->who_other, stop.begin, ev->time, stop.stack, false);
-  } else {
-    TB_TRY(to_windows_add(w, who, stop.begin, ev->time, stop.stack, false));
-    to_windows_sum(w, kind, stop.begin, ev->time, stop.stack, false);
+    who = s->who_other;
   }
-  to_windows_sum(w, s->stopped, stop.begin, ev->time, stop.stack, false);
-  return TB_OK;
+  return to_windows_add(w, who, stop.begin, ev->time, stop.stack, false);
 }
 
 static tb_rc proc_stopped(struct to_analyses *a, to_ns now) {
@@ -392,12 +390,6 @@ static tb_rc report_reasons(struct to_analyses *a, struct to_draft *d) {
     to_draft_text(&row[REASON_ID], (struct to_string){ kind->id, strlen(kind->id) });
     to_draft_number(&row[REASON_OPEN], (int64_t)kind->open);
     TB_TRY(to_draft_series(d, &row[REASON_STOPPED], kind->series));
-    TB_TRY(to_draft_lengths(d, to_draft_figure(d, STOPPED), kind->series));
-    for (const struct to_stw_who *who = s->who; who < s->who + s->whos; who++) {
-      if (who->kind != i) continue;
-      TB_TRY(to_draft_lengths(d, &row[REASON_STOPPED], who->series));
-      TB_TRY(to_draft_lengths(d, to_draft_figure(d, STOPPED), who->series));
-    }
   }
   return TB_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "online/analysis/kinds/waits.h"
 
-#include "online/window/top_rows.h"
+#include "online/event/top_rows.h"
 
 tb_rc to__waits_entry(const struct to_analyses *a, struct to_draft *d, unsigned table,
                       uint32_t entry, struct to_draft_value **out) {

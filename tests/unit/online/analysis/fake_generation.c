@@ -110,6 +110,14 @@ const struct to_distribution *tt_distribution(const struct to_report *r, const c
   return tt_figure(r, name)->distribution;
 }
 
+void tt_median_is(const struct to_distribution *d, uint64_t ns) {
+  double off = (double)d->p50_ns - (double)ns;
+
+  cr_assert(d->has_quantiles);
+  cr_assert_leq(off < 0 ? -off : off, (double)ns * to_histogram_error(d->histogram.scale) + 0.5,
+                "%lu, not %lu", d->p50_ns, ns);
+}
+
 static unsigned find_table(const struct to_report *r, const char *name) {
   int t = to_schema_table(r->schema, name);
 

@@ -42,6 +42,8 @@ const struct to_report *tt_report(struct tt_analyses *t, enum to_analysis_kind k
 /* Finds a figure, distribution, table or cell by its name. The test fails if the schema does not have the name. */
 const struct to_value *tt_figure(const struct to_report *r, const char *name);
 const struct to_distribution *tt_distribution(const struct to_report *r, const char *name);
+/* Asserts that the median is this one, within the error that the distribution has. */
+void tt_median_is(const struct to_distribution *d, uint64_t ns);
 const struct to_table *tt_table(const struct to_report *r, const char *name);
 const struct to_value *tt_cell(const struct to_report *r, const char *table, size_t row,
                                const char *column);

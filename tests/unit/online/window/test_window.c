@@ -11,13 +11,16 @@
 
 struct fixture {
   struct tb_mem mem;
+  struct to_tally tally;
   struct to_windows w;
   uint32_t plain;
 };
 
 static void setup_windows(struct fixture *f) {
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_windows_init(&f->w, &f->mem);
+  to_tally_init(&f->tally, &f->mem);
+  to_windows_init(&f->w, &f->mem, &f->tally);
+  cr_assert_eq(to_windows_attach(&f->w), TB_OK);
   cr_assert_eq(to_windows_series(&f->w, TO_NO_SERIES, &f->plain), TB_OK);
 }
 
@@ -27,20 +30,23 @@ static void add_span(struct fixture *f, to_ns end, to_ns length) {
   cr_assert_eq(to_windows_add(&f->w, f->plain, end - length, end, 0, false), TB_OK);
 }
 
-/* Returns a distribution with quantiles. */
+/* With quantiles. Its buckets are valid until the next call. */
 static struct to_distribution distribution(const struct to_view *v, uint32_t series) {
+  static uint64_t bucket[TO_BUCKETS_MAX];
   struct to_distribution d = { .sum = to_view_sum(v, series) };
 
-  cr_assert_eq(to_view_quantiles(v, &(struct to_view_part){ .series = series }, 1, &d), TB_OK);
+  cr_assert_eq(to_view_quantiles(v, &(struct to_view_part){ .series = series }, 1, bucket, &d),
+               TB_OK);
   return d;
 }
 
 static void close_windows(struct fixture *f) {
   to_windows_fini(&f->w);
+  to_tally_fini(&f->tally);
   cr_assert_eq(f->mem.bytes, 0);
 }
 
-/* Spans of 1, 2, 3... us, every 100 ms for 1000 s. Their sum shows which of them a view has. */
+/* Spans every 100 ms for 1000 s, of 1, 2, 3... us: the sums show which spans are in a view. */
 Test(window, a_view_is_exact_for_the_stretch_it_names) {
   static const struct {
     to_ns length, slot;
@@ -116,36 +122,39 @@ Test(window, a_clock_that_falls_begins_the_windows_anew) {
 Test(window, a_series_can_be_retired_once_no_window_shows_it) {
   struct fixture f;
   struct to_view v;
-  struct to_series_set retired = { 0 };
   uint32_t rest;
 
   setup_windows(&f);
   cr_assert_eq(to_windows_series(&f.w, TO_NO_SERIES, &rest), TB_OK);
-  to_windows_reuse(&f.w, f.plain, rest);
+  cr_assert_eq(to_windows_move(&f.w, 0), TB_OK);
+  cr_assert_eq(to_windows_add(&f.w, rest, -5 * MS, 0, 0, false), TB_OK);
   add_span(&f, SECOND, MS);
   add_span(&f, 2 * SECOND, MS);
-  cr_assert_not(to_windows_retire(&f.w, f.plain, rest, SECOND, &retired));
+  cr_assert(to_windows_show(&f.w, SECOND));
   cr_assert_eq(to_windows_move(&f.w, 1000 * SECOND), TB_OK);
   to_windows_note(&f.w, 1, 9, 1000 * SECOND);
   cr_assert_eq(to_windows_move(&f.w, 1001 * SECOND), TB_OK);
-  cr_assert(to_windows_retire(&f.w, f.plain, rest, 2 * SECOND, &retired));
-  cr_assert_eq(to_windows_retired(&f.w, &retired), TB_OK);
+  cr_assert_not(to_windows_show(&f.w, 2 * SECOND));
+  cr_assert_eq(to_windows_retire(&f.w, &f.plain, 1, rest), TB_OK);
   cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
   cr_assert_null(to_view_cell(&v, f.plain));
-  cr_assert_eq(to_view_sum(&v, rest).count, 2);
+  struct to_distribution d = distribution(&v, rest);
+  cr_assert(d.sum.count == 3 && d.has_quantiles);
   close_windows(&f);
 }
 
 /* Every allocation fails once: nothing leaks, nothing is counted twice. */
 Test(window, a_budget_that_runs_out_loses_no_count) {
-  for (size_t budget = 0; budget < 80000; budget += 512) {
+  for (size_t budget = 0; budget < 200000; budget += 512) {
     struct fixture f;
     uint64_t counted = 0;
     struct to_view v;
 
     tb_mem_init(&f.mem, tb_mem_libc, NULL, budget);
-    to_windows_init(&f.w, &f.mem);
-    if (to_windows_series(&f.w, TO_NO_SERIES, &f.plain) == TB_OK) {
+    to_tally_init(&f.tally, &f.mem);
+    to_windows_init(&f.w, &f.mem, &f.tally);
+    if (to_windows_attach(&f.w) == TB_OK &&
+        to_windows_series(&f.w, TO_NO_SERIES, &f.plain) == TB_OK) {
       for (int i = 0; i < 400; i++) {
         to_ns end = i * 300 * MS;
         if (to_windows_move(&f.w, end) != TB_OK) break;
@@ -162,45 +171,206 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
   }
 }
 
-/* Two parts of one series, with 100 values a second, nearly all different: more lengths than a quiet stream keeps. The part
- * with fewer values loses its quantiles, but the whole series never does. */
-static size_t fill_sparing(struct fixture *f, bool sparing, uint32_t part[2]) {
+/* Two streams take turns within one second, and one is freed while it owns the tally. */
+Test(window, streams_that_share_a_tally_keep_their_own_counts) {
+  struct to_windows other;
+  struct fixture f;
+  struct to_view v;
+  uint32_t series;
+
+  setup_windows(&f);
+  to_windows_init(&other, &f.mem, &f.tally);
+  cr_assert_eq(to_windows_series(&other, TO_NO_SERIES, &series), TB_OK);
+  for (int i = 0; i < 50; i++) {
+    cr_assert_eq(to_windows_attach(&f.w), TB_OK);
+    add_span(&f, SECOND + i * 50 * MS, (i + 1) * 1000);
+    cr_assert_eq(to_windows_attach(&other), TB_OK);
+    cr_assert_eq(to_windows_move(&other, i * 100 * MS), TB_OK);
+    to_windows_note(&other, 1, 1, i * 100 * MS);
+    cr_assert_eq(to_windows_add(&other, series, i * 100 * MS - 5 * MS, i * 100 * MS, 0, false),
+                 TB_OK);
+  }
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
+  cr_assert_eq(distribution(&v, f.plain).sum.total_ns, 50 * 51 / 2 * 1000);
+  cr_assert_eq(to_windows_view(&other, TO_WINDOW_ALL, &v), TB_OK);
+  cr_assert_eq(distribution(&v, series).sum.total_ns, 50 * 5 * MS);
+  cr_assert_eq(to_windows_add(&other, series, 0, 5 * MS, 0, false), TB_OK);
+  to_windows_fini(&other);
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
+  cr_assert_eq(to_view_sum(&v, f.plain).count, 50);
+  close_windows(&f);
+}
+
+/* A row of lengths from 0 ns to 300 years has the lowest scale; the whole has a bucket for each at one of 5 or more. */
+Test(window, a_row_lowers_its_scale_and_the_whole_stays_within_a_percent) {
+  enum { LENGTHS = 6000 };
+  struct fixture f;
+  struct to_view v;
+  uint32_t row;
+
+  setup_windows(&f);
+  cr_assert_eq(to_windows_series(&f.w, f.plain, &row), TB_OK);
+  for (int i = 0; i < LENGTHS; i++) {
+    uint64_t ns = i == 0 ? 0 : UINT64_C(1) << i % 63;
+    if (i == 1) ns = UINT64_C(300) * 365 * 86400 * SECOND;
+    cr_assert_eq(to_windows_move(&f.w, i * 20 * MS), TB_OK);
+    to_windows_note(&f.w, 1, 1, i * 20 * MS);
+    cr_assert_eq(
+        to_windows_add(&f.w, row, (to_ns)((uint64_t)i * 20 * MS - ns), i * 20 * MS, 0, false),
+        TB_OK);
+  }
+  for (unsigned k = 0; k <= TO_WINDOW_ALL; k++) {
+    cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
+    struct to_distribution whole = distribution(&v, f.plain);
+    cr_assert(whole.has_quantiles && whole.histogram.scale == 5, "%d", whole.histogram.scale);
+    cr_assert_eq(whole.sum.count, to_view_sum(&v, row).count, "parts are in the whole");
+    struct to_distribution part = distribution(&v, row);
+    cr_assert(part.has_quantiles);
+    cr_assert_eq(part.histogram.scale, 5, "one part that is all of the whole has its buckets");
+    cr_assert_eq(part.histogram.zero, k >= TO_WINDOW_5MIN);
+    cr_assert_eq(part.sum.min_ns, k >= TO_WINDOW_5MIN ? 0 : 1);
+  }
+  cr_assert_eq(to_windows_add(&f.w, f.plain, 0, 5, 0, false), TB_OK); /* the whole has one more */
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
+  struct to_distribution part = distribution(&v, row);
+  cr_assert_eq(part.histogram.scale, 1);
+  cr_assert(part.p50_ns > UINT64_C(1) << 30 && part.p50_ns < UINT64_C(1) << 33, "%lu", part.p50_ns);
+  close_windows(&f);
+}
+
+static int by_length(const void *a, const void *b) {
+  to_ns x = *(const to_ns *)a, y = *(const to_ns *)b;
+
+  return (x > y) - (x < y);
+}
+
+static void is_near(uint64_t ns, const to_ns *sorted, size_t n, unsigned permille, int scale) {
+  to_ns right = sorted[(n * permille + 999) / 1000 - 1], off = (to_ns)ns - right;
+
+  cr_assert_leq((double)(off < 0 ? -off : off), (double)right * to_histogram_error(scale) + 0.5,
+                "p%u is %lu, not %ld", permille, ns, right);
+}
+
+/* More series and lengths than the pool holds. */
+Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quantiles) {
+  enum { SERIES = 20000, LENGTHS = 12, SECONDS = 40 };
+  static uint32_t series[SERIES];
+  static struct to_view_part part[SERIES];
+  static to_ns length[SECONDS * (SERIES + 10000)];
+  static uint64_t bucket[TO_BUCKETS_MAX];
+  struct to_distribution d = { 0 };
+  size_t lengths = 0, with = 0;
+  struct fixture f;
+  struct to_view v;
+
+  setup_windows(&f);
+  for (int i = 0; i < SERIES; i++)
+    cr_assert_eq(to_windows_series(&f.w, f.plain, &series[i]), TB_OK);
+  for (int second = 0; second < SECONDS; second++)
+    for (int i = 0; i < SERIES; i++) {
+      to_ns now = second * SECOND + i * 10000;
+      cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
+      to_windows_note(&f.w, 1, 1, now);
+      for (int k = 0; k < (i == 7 ? 1000 : i % 97 == 0 ? LENGTHS : 1); k++) {
+        length[lengths] =
+            (to_ns)(1000 + k * 370 + i + second * 5000) * (1 + (i + second) % 7 * 1000);
+        cr_assert_eq(to_windows_add(&f.w, series[i], now - length[lengths++], now, 0, false),
+                     TB_OK);
+      }
+    }
+  qsort(length, lengths, sizeof *length, by_length);
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
+  cr_assert(distribution(&v, series[7]).has_quantiles, "the series with the most lengths stays");
+  for (int i = 0; i < SERIES; i++) {
+    struct to_sum sum = to_view_sum(&v, series[i]);
+    cr_assert_eq(sum.count, SECONDS * (uint64_t)(i == 7 ? 1000 : i % 97 == 0 ? LENGTHS : 1));
+    with += distribution(&v, series[i]).has_quantiles;
+    d.sum.count += sum.count;
+    d.sum.min_ns = 1000;
+    d.sum.max_ns = sum.max_ns > d.sum.max_ns ? sum.max_ns : d.sum.max_ns;
+    part[i] =
+        (struct to_view_part){ .series = series[i], .next = i + 1 < SERIES ? (uint32_t)i + 2 : 0 };
+  }
+  cr_assert(with < SERIES && with > SERIES / 97, "%zu have quantiles", with);
+  cr_assert_eq(to_view_quantiles(&v, part, 1, bucket, &d), TB_OK);
+  cr_assert(d.has_quantiles, "the whole has every length");
+  cr_assert_geq(d.histogram.scale, 5);
+  is_near(d.p50_ns, length, lengths, 500, d.histogram.scale);
+  is_near(d.p99_ns, length, lengths, 990, d.histogram.scale);
+  is_near(d.p999_ns, length, lengths, 999, d.histogram.scale);
+  cr_assert_lt(f.mem.bytes, 24 << 20, "%zu", f.mem.bytes);
+  close_windows(&f);
+}
+
+/* The list of parts lacks one: rows are added up at the lowest of their scales. */
+Test(window, some_of_the_parts_are_added_up_at_the_lowest_scale) {
+  enum { PARTS = 5, LENGTHS = 2000 };
+  static to_ns length[(PARTS - 1) * LENGTHS];
+  struct to_view_part part[PARTS - 1];
+  static uint64_t bucket[TO_BUCKETS_MAX];
+  struct to_distribution d = { 0 };
+  uint32_t series[PARTS];
+  size_t lengths = 0;
+  struct fixture f;
+  struct to_view v;
+
+  setup_windows(&f);
+  for (int i = 0; i < PARTS; i++) cr_assert_eq(to_windows_series(&f.w, f.plain, &series[i]), TB_OK);
+  cr_assert_eq(to_windows_move(&f.w, 0), TB_OK);
+  to_windows_note(&f.w, 1, 1, 0);
+  for (int i = 0; i < PARTS * LENGTHS; i++) {
+    to_ns ns = 1000 + i % LENGTHS * (i % PARTS == 1 ? 100000 : 3);
+    cr_assert_eq(to_windows_add(&f.w, series[i % PARTS], -ns, 0, 0, false), TB_OK);
+    if (i % PARTS != 0) length[lengths++] = ns;
+  }
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_10S, &v), TB_OK);
+  cr_assert_eq(distribution(&v, series[2]).histogram.scale, 5);
+  int lowest = distribution(&v, series[1]).histogram.scale;
+  cr_assert_lt(lowest, 5);
+  for (unsigned i = 1; i < PARTS; i++) {
+    part[i - 1] = (struct to_view_part){ .series = series[i], .next = i + 1 < PARTS ? i + 1 : 0 };
+    d.sum.count += to_view_sum(&v, series[i]).count;
+  }
+  d.sum.max_ns = UINT64_MAX;
+  cr_assert_eq(to_view_quantiles(&v, part, 1, bucket, &d), TB_OK);
+  cr_assert_eq(d.histogram.scale, lowest);
+  qsort(length, lengths, sizeof *length, by_length);
+  is_near(d.p50_ns, length, lengths, 500, lowest);
+  is_near(d.p99_ns, length, lengths, 990, lowest);
+  close_windows(&f);
+}
+
+/* 100 values a second, hardly any two alike: more lengths than a quiet stream keeps of its parts. */
+static size_t fill_sparing(struct fixture *f, bool sparing, uint32_t *part, int parts) {
   enum { SECONDS = 400, A_SECOND = 100 };
 
   setup_windows(f);
   f->w.sparing = sparing;
-  for (unsigned i = 0; i < 2; i++)
-    cr_assert_eq(to_windows_series(&f->w, f->plain, &part[i]), TB_OK);
+  for (int i = 0; i < parts; i++) cr_assert_eq(to_windows_series(&f->w, f->plain, &part[i]), TB_OK);
   for (int i = 0; i < SECONDS * A_SECOND; i++) {
     to_ns end = i * (SECOND / A_SECOND), length = MS + (i * INT64_C(7919) % 999983) * 100;
     cr_assert_eq(to_windows_move(&f->w, end), TB_OK);
     to_windows_note(&f->w, 1, 1, end);
-    cr_assert_eq(to_windows_add(&f->w, part[i % 10 == 0], end - length, end, 0, false), TB_OK);
+    cr_assert_eq(to_windows_add(&f->w, part[i % parts], end - length, end, 0, false), TB_OK);
   }
+  cr_assert_eq(to_windows_settle(&f->w), TB_OK);
   return f->mem.bytes;
 }
 
-Test(window, one_that_is_sparing_keeps_fewer_lengths_of_a_quiet_stream) {
+Test(window, one_that_is_sparing_keeps_coarser_rows_of_a_quiet_stream) {
+  enum { PARTS = 40 };
   struct fixture full, sparing;
-  uint32_t part[2];
+  uint32_t part[PARTS];
   struct to_view v;
 
-  size_t bytes = fill_sparing(&full, false, part);
-  cr_assert_lt(fill_sparing(&sparing, true, part), bytes);
+  size_t bytes = fill_sparing(&full, false, part, PARTS);
+  cr_assert_lt(fill_sparing(&sparing, true, part, PARTS), bytes);
   cr_assert_eq(to_windows_view(&full.w, TO_WINDOW_ALL, &v), TB_OK);
-  cr_assert(distribution(&v, part[1]).has_quantiles);
-  struct to_view_part both[] = { { .series = part[0], .next = 2 }, { .series = part[1] } };
-  struct to_distribution d[2];
-  for (unsigned i = 0; i < 2; i++) {
-    cr_assert_eq(to_windows_view(i == 0 ? &full.w : &sparing.w, TO_WINDOW_ALL, &v), TB_OK);
-    d[i] = (struct to_distribution){ .sum = { .count = 40000, .max_ns = UINT64_MAX } };
-    cr_assert_eq(to_view_sum(&v, part[0]).count, 36000);
-    cr_assert_eq(to_view_quantiles(&v, both, 1, &d[i]), TB_OK);
-    cr_assert(d[i].has_quantiles);
-  }
-  cr_assert_eq(d[0].p50_ns, d[1].p50_ns);
-  cr_assert_eq(d[0].p999_ns, d[1].p999_ns);
-  cr_assert_not(distribution(&v, part[1]).has_quantiles);
+  struct to_distribution fine = distribution(&v, part[1]), whole = distribution(&v, full.plain);
+  cr_assert_eq(to_windows_view(&sparing.w, TO_WINDOW_ALL, &v), TB_OK);
+  struct to_distribution coarse = distribution(&v, part[1]);
+  cr_assert_lt(coarse.histogram.scale, fine.histogram.scale);
+  cr_assert_eq(distribution(&v, sparing.plain).p999_ns, whole.p999_ns);
   close_windows(&full);
   close_windows(&sparing);
 }
@@ -217,94 +387,4 @@ Test(window, windows_and_analyses_are_found_by_the_names_they_go_by) {
     cr_assert(strchr(to_analysis_about((enum to_analysis_kind)k), '.'), "a sentence");
   }
   cr_assert_not(to_analysis_find("", &kind));
-}
-
-static int by_length(const void *a, const void *b) {
-  to_ns x = *(const to_ns *)a, y = *(const to_ns *)b;
-
-  return (x > y) - (x < y);
-}
-
-/* More series and lengths than the pool has room for. Small series give their lengths to the series that they are a part of,
- * which then knows every length. */
-Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quantiles) {
-  enum { SERIES = 2000, LENGTHS = 60, SECONDS = 90 };
-  static uint32_t series[SERIES];
-  static struct to_view_part part[SERIES + 2];
-  static to_ns length[SECONDS * (SERIES + 22 * 10 * LENGTHS)];
-  size_t lengths = 0;
-  struct to_distribution d = { 0 };
-  uint32_t parts = 0;
-  struct fixture f;
-  struct to_view v;
-  size_t with = 0;
-
-  setup_windows(&f);
-  for (int i = 0; i < SERIES; i++)
-    cr_assert_eq(to_windows_series(&f.w, f.plain, &series[i]), TB_OK);
-  for (int second = 0; second < SECONDS; second++)
-    for (int i = 0; i < SERIES; i++) {
-      to_ns now = second * SECOND + i * 100000;
-      cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
-      to_windows_note(&f.w, 1, 1, now);
-      for (int k = 0; k < (i == 7 ? 10 * LENGTHS : i % 97 == 0 ? LENGTHS : 1); k++) {
-        length[lengths] = 1000 + k * 37 + i + second * 5000;
-        cr_assert_eq(to_windows_add(&f.w, series[i], now - length[lengths++], now, 0, false),
-                     TB_OK);
-      }
-    }
-  for (unsigned k = 0; k <= TO_WINDOW_ALL; k++) {
-    cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
-    struct to_distribution large = distribution(&v, series[7]);
-    cr_assert(large.has_quantiles, "the series with the most lengths stays");
-    d = (struct to_distribution){ 0 };
-    parts = 0;
-    with = 0;
-    for (int i = 0; i < SERIES; i++) {
-      struct to_sum sum = to_view_sum(&v, series[i]);
-      d.sum.count += sum.count;
-      d.sum.max_ns = sum.max_ns > d.sum.max_ns ? sum.max_ns : d.sum.max_ns;
-      with += distribution(&v, series[i]).has_quantiles;
-      part[parts++] = (struct to_view_part){ .series = series[i], .next = parts + 1 };
-    }
-    part[parts - 1].next = 0;
-    cr_assert_eq(to_view_quantiles(&v, part, 1, &d), TB_OK);
-    cr_assert(d.has_quantiles, "the whole has every length: those that parts gave away, too");
-  }
-  qsort(length, lengths, sizeof *length, by_length);
-  to_ns p99 = length[(lengths * 99 + 99) / 100 - 1];
-  cr_assert(d.p99_ns >= (uint64_t)p99 && d.p99_ns - (uint64_t)p99 <= (uint64_t)p99 / 1000);
-  cr_assert_lt(with, SERIES, "the pool was too small for all");
-  cr_assert_gt(with, 0);
-  cr_assert_lt(f.mem.bytes, 4 << 20);
-  close_windows(&f);
-}
-
-/* A sum of so many lengths that its own buckets are more than a slot keeps for its parts. */
-Test(window, the_parts_with_the_most_lengths_keep_them_in_every_slot) {
-  enum { PARTS = 40, SECONDS = 60, LENGTHS = 60000, QUIET = 31 };
-  uint32_t part[PARTS];
-  struct fixture f;
-  struct to_view v;
-
-  setup_windows(&f);
-  for (int i = 0; i < PARTS; i++) cr_assert_eq(to_windows_series(&f.w, f.plain, &part[i]), TB_OK);
-  for (int second = 0; second < SECONDS; second++) {
-    to_ns now = second * SECOND;
-    cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
-    to_windows_note(&f.w, 1, 1, now);
-    for (int k = 0; k < (second == QUIET ? 20 : LENGTHS); k++) { /* a tenth is in the first part */
-      to_ns length = k % 10 == 0 ? k % 500 : (to_ns)(1024 + k % 1024) << (k / 4096 + second % 16);
-      uint32_t of = part[k % 10 == 0 ? 0 : 1 + k % (PARTS - 1)];
-      cr_assert_eq(to_windows_add(&f.w, of, now - length, now, 0, false), TB_OK);
-    }
-  }
-  for (unsigned k = 0; k <= TO_WINDOW_ALL; k++) {
-    cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
-    struct to_distribution d = distribution(&v, part[0]);
-    cr_assert(d.has_quantiles, "window %u", k);
-    cr_assert_eq(d.p50_ns, 240);
-    cr_assert_not(distribution(&v, part[PARTS - 1]).has_quantiles, "too many for the pool");
-  }
-  close_windows(&f);
 }

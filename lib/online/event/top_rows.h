@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sorts row numbers by the rows' contents, in place and without allocations (libc's qsort() may allocate). */
-#ifndef TO_WINDOW_TOP_ROWS_H
-#define TO_WINDOW_TOP_ROWS_H
+#ifndef TO_EVENT_TOP_ROWS_H
+#define TO_EVENT_TOP_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

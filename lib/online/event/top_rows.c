@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A heap with the first row at its root: n + top * log n, whatever a peer sends. */
-#include "online/window/top_rows.h"
+#include "online/event/top_rows.h"
 
 static void swap(uint32_t *a, uint32_t *b) {
   uint32_t other = *a;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack/distribution.h"
+
+#include <string.h>
+
+#include "online/window/histogram.h"
+
+typedef Tracecollect__V1__Distribution Distribution;
+
+/* Buckets of a distribution by place, at the scale of the sum. */
+struct ends {
+  uint32_t first, last; /* places; first > last: none */
+};
+
+static bool is_valid(const Distribution *d) {
+  if (d->scale < TO_SCALE_MIN || d->scale > TO_SCALE_MAX) return d->n_buckets == 0;
+  int64_t first = (int64_t)d->offset + (TO_PLACE_OF_SECOND >> (TO_SCALE_MAX - d->scale));
+  return first > 0 && d->n_buckets <= TO_PLACES && first + (int64_t)d->n_buckets <= TO_PLACES;
+}
+
+static struct ends ends_of(const Distribution *d, int scale) {
+  if (d->n_buckets == 0) return (struct ends){ .first = TO_PLACES };
+  uint32_t first = to_index_place(d->offset, d->scale);
+  int steps = d->scale - scale;
+
+  return (struct ends){ first >> steps, (first + (uint32_t)d->n_buckets - 1) >> steps };
+}
+
+static struct ends ends_of_both(const Distribution *a, const Distribution *b, int scale) {
+  struct ends x = ends_of(a, scale), y = ends_of(b, scale);
+
+  return (struct ends){ x.first < y.first ? x.first : y.first, x.last > y.last ? x.last : y.last };
+}
+
+static int lower_scale(const Distribution *a, const Distribution *b) {
+  if (a->n_buckets == 0) return b->n_buckets == 0 ? TO_SCALE_MAX : b->scale;
+  return b->n_buckets == 0 || a->scale < b->scale ? a->scale : b->scale;
+}
+
+static void add_buckets(uint64_t *bucket, uint32_t first, const Distribution *d, int scale) {
+  uint32_t place = d->n_buckets > 0 ? to_index_place(d->offset, d->scale) : 0;
+
+  for (size_t i = 0; i < d->n_buckets; i++)
+    bucket[((place + (uint32_t)i) >> (d->scale - scale)) - first] += d->buckets[i];
+}
+
+static void set_quantiles(Distribution *d) {
+  const struct to_histogram h = { .scale = d->scale,
+                                  .first = d->offset,
+                                  .n = (uint32_t)d->n_buckets,
+                                  .bucket = d->buckets,
+                                  .zero = d->zeros };
+  const struct {
+    unsigned permille;
+    uint64_t *ns;
+  } quantile[] = {
+    { 500, &d->p50_ns }, { 900, &d->p90_ns }, { 990, &d->p99_ns }, { 999, &d->p999_ns }
+  };
+
+  for (size_t i = 0; i < sizeof(quantile) / sizeof(*quantile); i++) {
+    uint64_t rank = to_histogram_rank(d->count, quantile[i].permille);
+    bool is_known = d->count > 0 && !d->no_quantiles;
+    *quantile[i].ns = is_known ? to_histogram_length(&h, rank, d->min_ns, d->max_ns) : 0;
+  }
+}
+
+tb_rc tp_distribution_add(struct tb_arena *arena, Distribution *into, const Distribution *from) {
+  uint64_t *bucket = NULL;
+
+  if (!is_valid(into) || !is_valid(from)) return TB_CORRUPT;
+  if (from->count == 0) return TB_OK;
+  bool no_quantiles = (into->count > 0 && into->no_quantiles) || from->no_quantiles;
+  int scale = lower_scale(into, from);
+  struct ends ends = ends_of_both(into, from, scale);
+  while (scale > TO_SCALE_MIN && ends.first <= ends.last &&
+         ends.last - ends.first >= TO_BUCKETS_MAX)
+    ends = ends_of_both(into, from, --scale);
+  size_t n = no_quantiles || ends.first > ends.last ? 0 : ends.last - ends.first + 1;
+  TB_TRY(tb_arena_alloc(arena, (n + 1) * sizeof(*bucket), &bucket));
+  memset(bucket, 0, (n + 1) * sizeof(*bucket));
+  if (n > 0) {
+    add_buckets(bucket, ends.first, into, scale);
+    add_buckets(bucket, ends.first, from, scale);
+  }
+  into->min_ns = into->count == 0 || from->min_ns < into->min_ns ? from->min_ns : into->min_ns;
+  into->max_ns = from->max_ns > into->max_ns ? from->max_ns : into->max_ns;
+  into->count += from->count;
+  into->total_ns += from->total_ns;
+  into->lower_bounds += from->lower_bounds;
+  into->no_quantiles = no_quantiles;
+  into->zeros = no_quantiles ? 0 : into->zeros + from->zeros;
+  into->scale = scale;
+  into->offset = n > 0 ? to_place_index(ends.first, scale) : 0;
+  into->buckets = bucket;
+  into->n_buckets = n;
+  set_quantiles(into);
+  return TB_OK;
+}
+
+double tp_distribution_error(const Distribution *d) {
+  return d->n_buckets == 0 || !is_valid(d) ? 0 : to_histogram_error(d->scale);
+}
