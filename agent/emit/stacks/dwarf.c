@@ -21,9 +21,12 @@
   X(dwfl_addrmodule)                                                                               \
   X(dwfl_module_build_id)                                                                          \
   X(dwfl_module_addrinfo)                                                                          \
-  X(dwfl_module_getsrc)                                                                            \
-  X(dwfl_lineinfo)                                                                                 \
   X(dwfl_module_addrdie)                                                                           \
+  X(dwfl_module_nextcu)                                                                            \
+  X(dwarf_haspc)                                                                                   \
+  X(dwarf_getsrc_die)                                                                              \
+  X(dwarf_linesrc)                                                                                 \
+  X(dwarf_lineno)                                                                                  \
   X(dwarf_getscopes)                                                                               \
   X(dwarf_tag)                                                                                     \
   X(dwarf_attr)                                                                                    \
@@ -126,17 +129,26 @@ static bool number_of(Dwarf_Die *die, unsigned name, Dwarf_Word *out) {
   return libdw.dwarf_formudata(libdw.dwarf_attr(die, name, &attribute), out) == 0;
 }
 
-/* Replaces file and line by those of the call of the innermost inlined function at pc. */
-static void go_to_call(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
+/* Returns the compilation unit of pc, or NULL. clang writes no table of the units' addresses (.debug_aranges), so where the
+ * table has none, each unit is asked. */
+static Dwarf_Die *find_unit(Dwfl_Module *m, uint64_t pc, Dwarf_Addr *bias) {
+  Dwarf_Die *unit = libdw.dwfl_module_addrdie(m, pc, bias);
+
+  if (unit != NULL) return unit;
+  while ((unit = libdw.dwfl_module_nextcu(m, unit, bias)) != NULL)
+    if (libdw.dwarf_haspc(unit, pc - *bias) > 0) break;
+  return unit;
+}
+
+/* Replaces file and line by those of the call of the innermost inlined function at pc, an address of the unit. */
+static void go_to_call(Dwarf_Die *unit, uint64_t pc, struct ta_found *out) {
   Dwarf_Word file, line;
   Dwarf_Files *files;
   Dwarf_Die *scopes;
-  Dwarf_Addr bias;
   size_t count;
   int i = 0;
 
-  Dwarf_Die *unit = libdw.dwfl_module_addrdie(m, pc, &bias);
-  int n = unit == NULL ? 0 : libdw.dwarf_getscopes(unit, pc - bias, &scopes);
+  int n = libdw.dwarf_getscopes(unit, pc, &scopes);
   if (n <= 0) return;
   while (i < n && libdw.dwarf_tag(&scopes[i]) == DW_TAG_lexical_block) i++;
   if (i < n && libdw.dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine &&
@@ -147,6 +159,20 @@ static void go_to_call(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
     out->line = (unsigned)line;
   }
   free(scopes);
+}
+
+static void find_line(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
+  Dwarf_Addr bias;
+  int number = 0;
+
+  out->file = NULL;
+  out->line = 0;
+  Dwarf_Die *unit = find_unit(m, pc, &bias);
+  Dwarf_Line *line = unit == NULL ? NULL : libdw.dwarf_getsrc_die(unit, pc - bias);
+  if (line == NULL) return;
+  out->file = libdw.dwarf_linesrc(line, NULL, NULL);
+  if (libdw.dwarf_lineno(line, &number) == 0 && number > 0) out->line = (unsigned)number;
+  if (out->file != NULL && is_generated(out->file)) go_to_call(unit, pc - bias, out);
 }
 
 /* An address inside a structure or array gets the variable's name and an offset. Behind the variable's end it has no name. */
@@ -178,11 +204,7 @@ bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t 
   if (name == NULL || *name == 0) return false;
   if (GELF_ST_TYPE(symbol.st_info) == STT_OBJECT) return name_variable(name, offset, &symbol, out);
   out->function = spell(name, out);
-  Dwfl_Line *line = libdw.dwfl_module_getsrc(m, pc);
-  int number = 0;
-  out->file = line == NULL ? NULL : libdw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
-  out->line = number > 0 ? (unsigned)number : 0;
-  if (out->file != NULL && is_generated(out->file)) go_to_call(m, pc, out);
+  find_line(m, pc, out);
   return true;
 }
 
