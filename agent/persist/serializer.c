@@ -166,8 +166,8 @@ bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_P
   return any;
 }
 
-/* Meanwhile the piece's run may have been dropped, or merged into another. Then nothing is left to do: the LOSS in its place is
- * unsaved anyway. */
+/* Since ta_spool_unsaved() returned the piece, its run may have been replaced by a LOSS, or merged into the LOSS before it. Then
+ * nothing is left to do: that LOSS is unsaved anyway. */
 void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece) {
   struct ta_runs *r = &s->runs;
 

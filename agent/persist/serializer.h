@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serializes the parts of a spool that are not on disk yet, piece by piece, and restores a spool from such pieces.
  *
- * Out: the sender requests and writes one piece after the other; each is returned once. While keeping, the spool sends
- * no record that was not returned in a piece.
+ * Out: the sender gets one piece after the other from ta_spool_unsaved(), each once, and writes it to disk. Between
+ * ta_spool_keep() and ta_spool_keep_not() the spool sends only records that the sender got in a piece before.
  *
- * In: the successor of a process that died starts with the accounting, adds the runs that it finds, in order, and
- * finishes. Numbers follow from the accounting and that order, since only records without a number are ever dropped.
+ * In: the successor of a process that died starts with that process's struct ta_accounting, adds the runs that it finds,
+ * in order, and finishes. Numbers follow from the accounting and that order, since only records without a number are
+ * ever dropped.
  *
  * Threads   all of it on the sender's thread.
  * Errors    TB_NOMEM: the restored spool has no room.

@@ -204,7 +204,7 @@ struct ta_bars {
   unsigned set; /* bars that the thread did not have before */
   bool clock;   /* the process uses the kernel's clock from now on */
   bool session; /* the session was ended */
-  bool allows;  /* the call allows the thread the counter again */
+  bool allows;  /* the call permits the thread again to read the time stamp counter */
 };
 struct ta_bars ta_bars_begin(long number, long a, long b);
 void ta_bars_end(struct ta_bars bars, bool done);

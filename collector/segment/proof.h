@@ -20,7 +20,7 @@ static inline bool tc_segment_is_proven(const struct tc_segment *segment) {
   return segment->owed.bytes == 0;
 }
 
-/* Flushes, and reads the next step. */
+/* Flushes the segment, then reads the next part of the bytes that are still to be checked. TB_OK: all are checked. */
 TB_MUST tb_rc tc_segment_prove(struct tc_segment *segment, struct tb_diag *diag);
 
 /* For a damaged file: moves the generations after those of the checkpoint, and the open one, into a new segment with this

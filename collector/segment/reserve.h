@@ -22,7 +22,7 @@ struct tc_reserve {
 
 /* bytes 0: no reserve; an existing one is deleted. */
 void tc_reserve_init(struct tc_reserve *reserve, int state_fd, uint64_t bytes);
-/* Allocates the reserve if least and an eighth of it remain free. */
+/* Allocates the reserve if at least 9/8 of `least` bytes are free afterwards. */
 void tc_reserve_fill(struct tc_reserve *reserve, uint64_t free_bytes, uint64_t least);
 bool tc_reserve_release(struct tc_reserve *reserve); /* returns false if there is none */
 

@@ -40,7 +40,7 @@ TB_MUST tb_rc tc_wal_files_make(struct tc_wal_files *files, uint64_t start, uint
 void tc_wal_files_poison(struct tc_wal_files *files); /* the last file */
 /* Removes the last file, which could not be used. After an error it stays in the list, to be removed later. */
 void tc_wal_files_undo(struct tc_wal_files *files);
-/* Removes all files that end at or before lsn, oldest first, except the last: recovery needs a snapshot. */
+/* Removes all files that end at or before lsn, oldest first. Keeps the last one: recovery needs the snapshot at its begin. */
 void tc_wal_files_trim(struct tc_wal_files *files, uint64_t lsn);
 
 #endif

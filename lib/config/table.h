@@ -5,8 +5,8 @@
  * computes defaults that depend on other keys. A reload fills a second struct and passes it to tc_config_reload().
  *
  * Memory    strings belong to the struct; tc_config_fini() frees them.
- * Threads   any thread may read a finished struct, even during tc_config_reload(), except texts that reload. The
- *           other functions need exclusive access.
+ * Threads   any thread may read a finished struct, even during tc_config_reload(). But texts marked RELOAD in table.def
+ *           may be read only by the thread that reloads. The other functions need exclusive access.
  * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown or repeated key, wrong type, out
  *           of bounds. TB_IO: the file cannot be read. TB_NOMEM.
  */

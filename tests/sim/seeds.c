@@ -326,7 +326,7 @@ static void give_up_soon(struct life *life) {
   config->log_held_bytes_max = config->log_checkpoint_bytes + sim_below(&chance, 60 << 10);
 }
 
-/* In a third of the lives files have many generations, and the log soon deletes them. */
+/* In a third of the lives, a segment's file has many generations, and the log soon deletes the records that this file contains. */
 static void write_long_runs(struct life *life) {
   struct sim_chance chance = { .state = life->seed * UINT64_C(0xd1342543de82ef95) };
   struct tc_config *config = &life->config;

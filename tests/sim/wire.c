@@ -202,7 +202,7 @@ static bool listen(struct sim_wire *wire) {
   return true;
 }
 
-/* ---- between them */
+/* ---- between the collector and the agent */
 
 unsigned sim_wires_answer(struct sim_agents *agents, const struct tc_reply *reply) {
   struct sim_wire *wire = find(agents, reply->conn);

@@ -61,8 +61,8 @@ TB_MUST tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *
 void tc_catalog_unmark_stale(int state_fd);
 bool tc_catalog_is_stale(int state_fd); /* true if the mark cannot be checked */
 
-/* Deletes at most so many rows of the metas that a ledger record replaces; the sums do not change. *out_more: there may
- * be more. */
+/* Deletes the catalog's rows for metas that this ledger record replaces, but no more than `most`; the sums do not change.
+ * *out_more: there may be more such rows. */
 TB_MUST tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *record,
                                      unsigned most, struct tb_diag *diag, bool *out_more);
 /* Adds a ledger record's figures to the sums; for a rebuild. */

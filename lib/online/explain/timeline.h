@@ -48,7 +48,8 @@ struct to_timeline {
 
 void to_timeline_init(struct to_timeline *t, struct tb_mem *mem, to_ns from, to_ns until);
 void to_timeline_fini(struct to_timeline *t);
-/* Adds a GOROUTINE, LIFE or RANGE span; ignores others. stack, by_stack: by to_spans_stack(); a LIFE's begin, creation. */
+/* Adds a GOROUTINE, LIFE or RANGE span; ignores others. stack and by_stack are numbers from to_spans_stack(); for a LIFE,
+ * of the stack where the goroutine begins and of the one that created it. */
 TB_MUST tb_rc to_timeline_add(struct to_timeline *t, const struct to_span *span, uint32_t stack,
                               uint32_t by_stack);
 

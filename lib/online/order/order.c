@@ -460,7 +460,7 @@ static void take_sample(struct to_order *order) {
   set_sample_time(order);
 }
 
-/* Returns the time of the earliest event; places without a thread have INT64_MAX. */
+/* Returns the time of the earliest event. INT64_MAX: none is left, since frontier[0] of an empty frontier has that time. */
 static to_ns first_time(const struct to_order *order) {
   to_ns first = order->frontier[0].time;
 

@@ -83,7 +83,8 @@ struct to_picture_ask {
   to_ns from, until; /* until > from */
   unsigned px;       /* 1 to TO_PICTURE_PX_MAX */
   uint32_t kinds;    /* bits of enum to_lane_kind */
-  /* Lanes of goroutines: the `limit` lowest ids greater than `after`, of these ids and this entry function. */
+  /* Which goroutines get a lane: of those with one of `ids`, with `entry` and with an id greater than `after`, the
+   * `limit` with the lowest ids. */
   const int64_t *ids;
   size_t n_ids; /* 0: any */
   bool has_entry;

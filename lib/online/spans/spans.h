@@ -120,8 +120,9 @@ struct to_span {
   int64_t id;           /* of the subject: goroutine, P or thread; 0: the process */
   uint64_t life;        /* the goroutine's; 0: unknown */
   int64_t proc, thread; /* for a running goroutine, or one in a call; else TO_NONE */
-  /* The goroutine, thread and stack of the event that ended it; of a wait the waker's. Of RUNNABLE, goroutine and stack
-   * of what made it runnable: its waker, its creator or itself; the thread is the one that runs it. */
+  /* Goroutine, thread and stack of the event that ended the span; for a wait that is the waker's. For RUNNABLE,
+   * goroutine and stack are of what made the goroutine runnable (its waker, its creator or itself), and the thread is
+   * the one that then runs it. */
   uint64_t by_life;
   int64_t by, by_thread;
   /* The goroutine's own stacks, for to_spans_stack(): the last one at the begin; the one at the end; 0: unknown. */

@@ -7,7 +7,6 @@
 
 /* Returns NULL if there is no such format. */
 const struct tk_format *tk_format_find(const char *name);
-/* "samples", "waiting", "runnable", "syscall" */
 
 struct tk_convert_ask {
   const struct tk_format *format;

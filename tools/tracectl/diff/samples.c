@@ -215,7 +215,7 @@ static tb_rc look_at(struct reading *r, const struct tk_span *at) {
     r->gen = at->gen;
     TB_TRY(begin_generation(s));
   }
-  if (at->gen == 0) return TB_OK; /* open */
+  if (at->gen == 0) return TB_OK; /* the span has not ended */
   if (at->span->until > r->last) s->ns[s->samples - 1] += (uint64_t)(at->span->until - r->last);
   if (at->span->until > r->last) r->last = at->span->until;
   return take_span(r, at);

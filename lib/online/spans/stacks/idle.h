@@ -51,7 +51,7 @@ struct to_idle {
 
 /* Checks a list. Returns TB_BROKEN, with the pattern in diag. */
 TB_MUST tb_rc to_idle_check(const char *patterns, struct tb_diag *diag);
-/* Returns true if the list names a reason that no table has. Then note reports the first one to the user. */
+/* Returns true if the list names a reason that no table has; `note` then has a message for the user about the first one. */
 bool to_idle_unknown(const char *patterns, struct tb_diag *note);
 /* reasons: defines the numbers that to_idle_ask() gets; lent. */
 TB_MUST tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem,

@@ -118,7 +118,8 @@ Test(http, pipelined_requests_are_answered_in_order) {
                             "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
                             "GET /nothing-%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
                             i);
-  strcpy(asks + len - 2, "Connection: close\r\n\r\n"); /* stays open for the last answer */
+  /* In the last request: the connection stays open until that is answered. */
+  strcpy(asks + len - 2, "Connection: close\r\n\r\n");
   for (size_t piece = 7; piece < 100000; piece *= 37) {
     const char *at = answer;
 

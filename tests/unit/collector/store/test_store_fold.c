@@ -141,7 +141,7 @@ static void fold_two_streams(void) {
   tt_store_stop(&tt);
 }
 
-/* A file that ends early does not show that there was more. */
+/* A ledger that ends early does not itself show that records are missing; the sums in the catalog do. */
 Test(store_fold, a_record_that_is_lost_is_found_wherever_it_stood) {
   static const char *const losses[] = {
     "truncate -s -1 archive/*/ledger",

@@ -49,7 +49,8 @@ static struct tt_writer put_down(void) {
 Test(store_put_down, a_start_changes_nothing_before_the_log_it_read_is_on_the_disk) {
   struct tt_writer w = put_down();
 
-  batches(&w, 1, 5, 5); /* in the file after the checkpoint's bytes: it is cut off again */
+  /* In the .part after the bytes that the checkpoint lists: cut off by the next start. */
+  batches(&w, 1, 5, 5);
   struct tt_writer other = tt_attach_as(&tt, 3, OTHER);
   tt_batch(&other, 9000, "x", 1);
   tt_barrier(&tt);

@@ -58,8 +58,8 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Writes until the log has released the quiet stream's earlier records: a checkpoint is
- * requested once a second, so few records arrive until then. */
+/* Writes to the busy stream until the log has released the quiet stream's earlier records. A checkpoint is requested only
+ * once a second: so after the first generations it writes slowly, and few records arrive before the checkpoint. */
 static void others_write(struct tt_writer *busy) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t first = busy->gen + 1, upto = first + 6 * CHECKPOINT_BYTES / (1 << 20);

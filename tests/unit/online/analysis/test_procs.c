@@ -179,7 +179,8 @@ Test(procs, a_loss_in_a_call_counts_by_what_took_the_P) {
     if (i < 3) steal(&t, 200, 1, 6, 0, 4);       /* a running goroutine */
     if (i < 2) go(&t, 200, 9, 1, 2, TW_EV_PROC_STOP);
   }
-  steal(&t, 200, 1, 9, 1, 2); /* the thread itself, whose goroutine ends in the call */
+  steal(&t, 200, 1, 9, 1,
+        2); /* the thread in the call steals its own P: its goroutine ends there */
   TT_FEED(&t, &gen1, .time = 200, .m = 7, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL,
           .args = { 1, 1, 9, TW_PROC_SYSCALL_ABANDONED }); /* the P's thread no longer exists */
   turn(&t, 300, 0, TW_EV_PROC_STOP);                       /* stops for lack of work */
