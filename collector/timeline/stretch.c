@@ -109,9 +109,11 @@ static tb_rc give_reports(struct analysing *a, const struct tc__places *places) 
 
 static tb_rc analyse(struct tc_timeline *t, struct tc_query_session *session, struct analysing *a,
                      const struct tc__places *places, struct tb_diag *diag) {
+  bool is_of_gc =
+      a->ask->kind != NULL && strcmp(a->ask->kind, to_analysis_name(TO_ANALYSIS_GC)) == 0;
   const struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
                                              .stacks_max = TO_STACKS_MAX_DEFAULT,
-                                             .is_file = true };
+                                             .every_curve = is_of_gc };
   const struct to_limits limits = { 0 };
   const struct to_event_sink sink = { a, on_events };
 

@@ -29,12 +29,10 @@ class Report(Case):
                 if of_file["kind"] == "goroutines":
                     self._expect_near(of_stream["tables"], of_file["tables"], of_file["figures"]["alive"])
                     del of_stream["tables"], of_file["tables"]
-                if of_file["kind"] == "gc":  # these tables are for files alone
-                    for table in ("mmu_with_sweep", "mmu_per_proc"):
-                        self.assertEqual(of_stream["tables"].pop(table), [])
-                        self.assertEqual(len(of_file["tables"].pop(table)), 10)
-                        self.assertEqual(of_stream["rows_total"].pop(table), 0)
-                        del of_file["rows_total"][table]
+                if of_file["kind"] == "gc":  # only of a file it says where the tables are that neither has
+                    self.assertEqual(of_stream["notes"], [])
+                    self.assertIn("report gc FILE", of_file.pop("notes")[0])
+                    del of_stream["notes"]
                 self.assertEqual(self._figures(of_stream), self._figures(of_file))
         self.assertEqual(collector.stop(), 0)
 
@@ -202,6 +200,22 @@ class Verb(Case):
         self.assertEqual(len(said), 1)
         self.assertGreater(sum(row["open"] for line in said.pop().splitlines() for report in [json.loads(line)] if report["kind"] == "tasks"
                                for row in report["tables"]["by_type"]), 1)
+
+    def test_tables_that_cost_much_are_in_a_report_of_gc_alone(self):
+        trace, tables = self.trace("g26-gens"), ("mmu_with_sweep", "mmu_per_proc")
+        alone = json.loads(self.tracectl("report", "gc", trace, "--json").out)
+        every = [json.loads(line) for line in self.tracectl("report", "all", trace, "--json").out.splitlines()]
+        within = next(report for report in every if report["kind"] == "gc")
+        for table in tables:
+            self.assertEqual(len(alone["tables"].pop(table)), 10)
+            self.assertEqual(within["tables"].pop(table), [])
+        self.assertEqual(alone["tables"], within["tables"])
+        self.assertEqual(alone["figures"], within["figures"])
+        self.assertEqual(alone["notes"], [])
+        self.assertIn("report gc FILE", within["notes"][0])
+        for table in tables:  # whoever names them gets them from every kind, too
+            self.assertEqual(*(self.tracectl("report", kind, trace, "--csv", "--table", table).out for kind in ("gc", "all")))
+            self.tracectl("report", "all", trace, "--fail-on", f"gc.{table} > 9", expect=3)
 
     def test_a_broken_trace_is_reported_up_to_its_fault(self):
         cut = self.folder / "cut.trace"

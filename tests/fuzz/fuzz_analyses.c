@@ -154,7 +154,7 @@ static tb_rc end_generation(void *self, const struct to_generation *gen) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct to_analysis_config config = { .blocked_after_ns = 1000,
                                              .stacks_max = 4 + size % 40,
-                                             .is_file = size % 2 == 1 };
+                                             .every_curve = size % 2 == 1 };
   const struct to_limits limits = { .fuel_tries = FUEL };
   struct asked asked = { 0 };
   size_t spans = 0;

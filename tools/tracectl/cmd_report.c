@@ -165,6 +165,16 @@ static int resolve_profile(struct report_options *o, const char *kind_text) {
   return TK_DONE;
 }
 
+/* In a report of every kind, only a question about them computes gc's tables that cost much. */
+static bool needs_every_curve(const struct report_options *o) {
+  bool asks = o->kinds == 1 || o->table != NULL;
+
+  for (size_t i = 0; i < o->fail_on.n; i++)
+    asks |= o->condition[i].path.table != NULL &&
+            strcmp(o->condition[i].path.kind, to_analysis_name(TO_ANALYSIS_GC)) == 0;
+  return asks && o->ask.kind[TO_ANALYSIS_GC];
+}
+
 /* Resolves the options for these kinds of report. */
 static int resolve_options(struct report_options *o, const char *kind_text) {
   int code = parse_kind(kind_text, o);
@@ -179,6 +189,7 @@ static int resolve_options(struct report_options *o, const char *kind_text) {
   bool all_rows = o->style.rows == 0 || o->fail_on.n > 0 || o->pprof != NULL;
   size_t more = o->style.rows > TP_REPORT_ROWS_LIVE ? o->style.rows : TP_REPORT_ROWS_LIVE;
   o->ask.rows_max = all_rows ? SIZE_MAX : more;
+  o->ask.every_curve = needs_every_curve(o);
   return code;
 }
 

@@ -120,8 +120,8 @@ static void lower(struct to_mutator *m, unsigned set, bool as_go, bool exact) {
 
 /* ---- begin and end ---- */
 
-tb_rc to_mutator_init(struct to_mutator *m, struct tb_mem *mem, bool is_file) {
-  *m = (struct to_mutator){ .mem = mem, .sets = is_file ? TO_MUTATOR_SETS : 1 };
+tb_rc to_mutator_init(struct to_mutator *m, struct tb_mem *mem, bool every_curve) {
+  *m = (struct to_mutator){ .mem = mem, .sets = every_curve ? TO_MUTATOR_SETS : 1 };
   tb_map_init(&m->watched, mem, tb_seed());
   for (unsigned set = 0; set < TO_MUTATOR_SETS; set++)
     for (unsigned way = 0; way < TO_MUTATOR_WAYS; way++) {

@@ -6,17 +6,18 @@
  * background worker counts twice, at its start and at its label, and its P never counts as the program's again. TO_EXACT
  * counts a worker from its label until it leaves its P.
  *
- * A file is counted with further flags of Go's function, too. Sweeps may count (UtilSweep). Each P may be considered alone
+ * With every_curve, further flags of Go's function are counted, too. Sweeps may count (UtilSweep). Each P may be considered alone
  * (UtilPerProc): then the result is the lowest mean of any P, and dedicated workers do not count, as nothing else waits for
- * their P. Both need every sweep, and each P's curve at every stop of the world, which is too much for a live stream.
+ * their P. Both need every sweep, and each P's curve at every stop of the world, which is too much for a live stream and
+ * for a report of every kind.
  *
- *   TB_TRY(to_mutator_init(m, mem, is_file));
+ *   TB_TRY(to_mutator_init(m, mem, every_curve));
  *   TB_TRY(to_mutator_event(m, gen, ev));
  *   TB_TRY(to_mutator_slot(m, windows));              -- when a slot of the windows has begun
  *   if (to_mutator_lowest(m, TO_MUTATOR_SWEEP, TO_AS_GO, view, window, until, 3, &share)) ...
  *
  * Memory    from mem: 2 curves (online/analysis/utilization.h), 8 bytes a P, 17 to 34 for each goroutine that worked for the
- *           collector. A file needs 2 curves and 24 bytes a P more, and 4 curves a P, of 4 MiB each at most.
+ *           collector. With every_curve, 2 curves and 24 bytes a P more, and 4 curves a P, of 4 MiB each at most.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM.
  */
@@ -30,14 +31,13 @@
 
 enum {
   TO_MUTATOR_PROCS_MAX = 1 << 14,
-  TO_MUTATOR_CURVES_MAX = 256, /* Ps with a curve of their own */
-  TO_MUTATOR_STEPS_MAX =
-      1 << 17, /* for each curve of a file but the first two, as sweeps are many */
+  TO_MUTATOR_CURVES_MAX = 256,     /* Ps with a curve of their own */
+  TO_MUTATOR_STEPS_MAX = 1 << 17,  /* for each curve but the first two, as sweeps are many */
   TO_MUTATOR_WATCHED_MAX = 1 << 16 /* goroutines */
 };
 
-/* Sets of flags of Go's function, besides stops of the world, background workers and mark assists. A live stream has only
- * the first one. */
+/* Sets of flags of Go's function, besides stops of the world, background workers and mark assists. Without
+ * every_curve there is only the first one. */
 enum to_mutator_set {
   TO_MUTATOR_PLAIN,
   TO_MUTATOR_SWEEP,
@@ -73,9 +73,9 @@ struct to_mutator {
   bool marking;
 };
 
-TB_MUST tb_rc to_mutator_init(struct to_mutator *m, struct tb_mem *mem, bool is_file);
+TB_MUST tb_rc to_mutator_init(struct to_mutator *m, struct tb_mem *mem, bool every_curve);
 void to_mutator_fini(struct to_mutator *m); /* accepts a zeroed one */
-/* Call for each Sync, ProcsChange, GoLabel and event of a cycle, an assist or a stop, and for each sweep of a file; while
+/* Call for each Sync, ProcsChange, GoLabel and event of a cycle, an assist or a stop, and, with every_curve, for each sweep; while
  * to_mutator_watches() returns true, also for GoStart, GoUnblock, GoStop, GoBlock and GoDestroy of the goroutines in `follows`. */
 TB_MUST tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
                                const struct to_event *ev);

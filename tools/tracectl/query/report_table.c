@@ -88,6 +88,7 @@ static bool choose(const struct tk_scan *c, struct tk_report_ask *ask) {
 
   if (name[0] != 0 && !to_analysis_find(name, &only)) return false;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) ask->kind[k] = name[0] == 0 || k == only;
+  ask->every_curve = ask->kind[TO_ANALYSIS_GC];
   return true;
 }
 

@@ -98,7 +98,7 @@ int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_
                                        .stacks_max = ask->every_stack ? UINT32_MAX / 4
                                                                       : TO_STACKS_MAX_DEFAULT,
                                        .idle = ask->idle,
-                                       .is_file = ask->kind[TO_ANALYSIS_GC] };
+                                       .every_curve = ask->every_curve };
   struct work work = { .ask = ask };
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);

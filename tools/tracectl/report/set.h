@@ -20,6 +20,7 @@ struct tk_report_ask {
   const char *idle;
   size_t rows_max;  /* for files, rows of each table: a collector has its own limit */
   bool every_stack; /* for files: every stack has a row of its own */
+  bool every_curve; /* for files: online/analysis/analysis.h */
   const struct tk_go_kind *go_profile; /* for files, one kind: also compute Go's profile; or NULL */
   bool progress;
   unsigned threads;                  /* for files: tools/tracectl/trace_file/trace_run.h */

@@ -2,8 +2,8 @@
 /* Garbage collection: its cycles, from GCBegin to GCEnd, mark assists of goroutines, and the share of the Ps that was left to the
  * program (online/analysis/mutator.h).
  *
- * Scheduling events are read only for goroutines that worked for the collector, and in a live stream only while a cycle marks:
- * at other times none works for it. */
+ * Scheduling events are read only for goroutines that worked for the collector, and without every_curve only while a cycle
+ * marks: at other times none works for it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +13,9 @@
 #include "online/event/text.h"
 
 enum { CYCLES_KEPT = 64 };
+#define NO_CURVES                                                                                  \
+  "mmu_with_sweep and mmu_per_proc cost much, so they are in a report of gc alone: tracectl "      \
+  "report gc FILE"
 #define ASSISTS_SHARE 0.1 /* share of the running time that is a finding */
 
 struct to_gc_cycle {
@@ -152,10 +155,11 @@ static const struct to_table_schema table[TABLES] = {
   [MMU] = MMU_TABLE("mmu", "What the program had of its Ps in the worst stretch of each length",
                     MMU_COLUMNS, mmu_column),
   [MMU_SWEEP] =
-      MMU_TABLE("mmu_with_sweep", "The same where sweeps take from it, too (of a file only)",
+      MMU_TABLE("mmu_with_sweep", "The same where sweeps take from it, too (gc of a file only)",
                 MMU_COLUMNS, mmu_column),
-  [MMU_PROC] = MMU_TABLE("mmu_per_proc", "What it had of the P that had the least (of a file only)",
-                         PROC_COLUMNS, proc_column),
+  [MMU_PROC] =
+      MMU_TABLE("mmu_per_proc", "What it had of the P that had the least (gc of a file only)",
+                PROC_COLUMNS, proc_column),
   [CYCLE_LIST] = { .name = "cycles",
                    .about = "The last cycles",
                    .order_about = "latest first",
@@ -172,8 +176,8 @@ static tb_rc gc_init(struct to_analyses *a) {
   struct gc_state *s = state(a);
   uint32_t *const series[] = { &s->cycle, &s->assist, &s->sweep, &s->background, &s->idle };
 
-  TB_TRY(to_mutator_init(&s->mutator, a->mem, a->config.is_file));
-  for (size_t i = 0; i < sizeof(sweeps) && a->config.is_file; i++)
+  TB_TRY(to_mutator_init(&s->mutator, a->mem, a->config.every_curve));
+  for (size_t i = 0; i < sizeof(sweeps) && a->config.every_curve; i++)
     a->event_takers[sweeps[i]] |= UINT32_C(1) << TO_ANALYSIS_GC;
   s->heap = s->goal = -1;
   for (size_t i = 0; i < sizeof(series) / sizeof(*series); i++)
@@ -231,7 +235,7 @@ static void end_cycle(struct to_analyses *a, to_ns end) {
   to_windows_sum(&a->windows, s->idle, end - (to_ns)cycle->idled_ns, end, 0, false);
 }
 
-/* Scheduling events are read while a cycle marks, and always in a file. */
+/* Scheduling events are read while a cycle marks, and always with every_curve. */
 static void watch(struct to_analyses *a) {
   struct to_mutator *m = &state(a)->mutator;
   bool watches = to_mutator_watches(m);
@@ -456,6 +460,7 @@ static tb_rc gc_report(struct to_analyses *a, const struct to_view *view, struct
   TB_TRY(report_all_procs(a, d, MMU_SWEEP, TO_MUTATOR_SWEEP));
   TB_TRY(report_each_proc(a, d));
   to_draft_number(to_draft_figure(d, JOINED), (int64_t)to_mutator_joined(&s->mutator));
+  if (!a->config.is_live && !a->config.every_curve) TB_TRY(to_draft_note(d, NO_CURVES));
   return report_cycles(a, d);
 }
 

@@ -45,7 +45,7 @@ static void open_stream(struct tt_analyses *t, uint64_t n) {
 }
 
 static void open_file(struct tt_analyses *t, uint64_t n) {
-  const struct to_analysis_config config = { .stacks_max = 100, .is_file = true };
+  const struct to_analysis_config config = { .stacks_max = 100, .every_curve = true };
 
   tb_mem_init(&t->mem, tb_mem_libc, NULL, SIZE_MAX);
   cr_assert_eq(to_analyses_new(&t->mem, &config, &t->a), TB_OK);
@@ -352,7 +352,7 @@ Test(gc, what_the_first_generation_meets_was_there_for_the_whole_and_a_hole_ends
   tt_analyses_close(&t);
 }
 
-Test(gc, a_live_stream_does_without_these_tables) {
+Test(gc, without_every_curve_there_is_a_note_for_these_tables) {
   struct tt_analyses t;
 
   open_stream(&t, 2);
@@ -360,6 +360,11 @@ Test(gc, a_live_stream_does_without_these_tables) {
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu")->rows, 10);
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu_with_sweep")->rows, 0);
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu_per_proc")->rows, 0);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->notes, 1);
+  tt_analyses_close(&t);
+  open_file(&t, 2);
+  procs(&t, 40 * MS, 2);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->notes, 0);
   tt_analyses_close(&t);
 }
 
