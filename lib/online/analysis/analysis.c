@@ -96,6 +96,13 @@ void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
 static tb_rc init(struct to_analyses *a) {
   struct to_spans_config config = { .stacks_max = a->config.stacks_max };
 
+  if (a->config.tally == NULL) {
+    TB_TRY(tb_mem_alloc(a->mem, sizeof(*a->own_tally), &a->own_tally));
+    to_tally_init(a->own_tally, a->mem);
+    a->config.tally = a->own_tally;
+  }
+  to_windows_init(&a->windows, a->mem, a->config.tally);
+  a->windows.sparing = a->config.is_live;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;
     for (unsigned bit = 0; bit < 32; bit++)
@@ -127,12 +134,6 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   TB_TRY(tb_mem_alloc(mem, sizeof(struct to_analyses), &a));
   a->mem = mem;
   a->config = *config;
-  if (config->tally == NULL) {
-    to_tally_init(&a->own_tally, mem);
-    a->config.tally = &a->own_tally;
-  }
-  to_windows_init(&a->windows, mem, a->config.tally);
-  a->windows.sparing = config->is_live;
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
   tb_rc rc = init(a);
   if (rc != TB_OK) {
@@ -155,7 +156,8 @@ void to_analyses_free(struct to_analyses *a) {
   to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
-  to_tally_fini(&a->own_tally);
+  if (a->own_tally != NULL) to_tally_fini(a->own_tally);
+  tb_mem_free(a->mem, a->own_tally, sizeof(*a->own_tally));
   tb_mem_free(a->mem, a, sizeof(*a));
 }
 

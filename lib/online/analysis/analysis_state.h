@@ -20,8 +20,8 @@
 struct to_analyses {
   struct tb_mem *mem;
   struct to_analysis_config config;
-  struct to_watch watch;     /* span NULL: the watch is off */
-  struct to_tally own_tally; /* used if config.tally is NULL */
+  struct to_watch watch;      /* span NULL: the watch is off */
+  struct to_tally *own_tally; /* NULL: config.tally was given */
   struct to_windows windows;
   struct to_spans *spans;
   struct to_stack_table *stacks; /* the spans' */

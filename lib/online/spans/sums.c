@@ -242,6 +242,7 @@ void to_span_sums_fini(struct to_span_sums *s) {
   tb_mem_free(s->mem, s->entry, s->entries_room * sizeof(*s->entry));
   tb_mem_free(s->mem, s->entry_of_stack, s->entry_of_stacks * sizeof(*s->entry_of_stack));
   tb_mem_free(s->mem, s->goroutine, s->goroutines * sizeof(*s->goroutine));
+  tb_mem_free(s->mem, s->held, s->held_room * sizeof(*s->held));
 }
 
 struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry) {
@@ -441,6 +442,7 @@ static tb_rc hold_span(struct to_span_sums *s, const struct to_generation *gen,
   TB_TRY(to__stack_number(s->stacks, gen, span->stack, &own));
   TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &waker));
   if (s->n_held == TO_SUMS_HELD_MAX) TB_TRY(count_held(s, s->held[0].life, TO_ENTRY_UNKNOWN));
+  TB_TRY(TB_MEM_GROW(s->mem, s->held, s->held_room, s->n_held));
   s->held[s->n_held] = *span;
   if (span->stack != 0) s->held[s->n_held].stack = TO_STACK_KEPT | own;
   s->held[s->n_held].by_stack = TO_STACK_KEPT | waker;

@@ -130,8 +130,8 @@ struct to_span_sums {
   uint32_t of_creation, of_life; /* series, the parents of the sites' */
   struct tb_map site_of;         /* by number of the stack and begins */
 
-  struct to_span held[TO_SUMS_HELD_MAX]; /* of goroutines whose entry is not known yet */
-  size_t n_held;
+  struct to_span *held; /* at most TO_SUMS_HELD_MAX of goroutines whose entry is not known yet */
+  size_t n_held, held_room;
 };
 
 TB_MUST tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem,
