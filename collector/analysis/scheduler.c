@@ -13,7 +13,13 @@
 #include "collector/base/logger.h"
 #include "proto/meta.pb-c.h"
 
-enum { RETRY_MS = 1, SWEEP_NS = 2000000 };
+enum {
+  RETRY_MS = 1,
+  SWEEP_NS = 2000000,
+  /* Memory of generations that no stream reads: at most 4 MiB and 1/16 of the share. */
+  KEPT_BYTES = 4 << 20,
+  KEPT_PART = 16,
+};
 
 static void on_work(uv_idle_t *handle);
 
@@ -273,6 +279,13 @@ static void wake(void *self) {
   uv_async_send(&u->wake);
 }
 
+/* Generations that no stream reads are charged to the share. */
+static void *take_share(void *self, void *block, size_t old_bytes, size_t new_bytes) {
+  struct tc_scheduler *u = self;
+
+  return tb_mem_resize(&u->share, &block, old_bytes, new_bytes) == TB_OK ? block : NULL;
+}
+
 tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler **out) {
   struct tc_scheduler *u = calloc(1, sizeof *u);
 
@@ -296,6 +309,9 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
   to_tally_init(&u->tally, &u->mem);
+  size_t kept_max = u->share.bytes_max / KEPT_PART;
+  to_generation_pool_init(&u->generations, take_share, u,
+                          kept_max < KEPT_BYTES ? kept_max : KEPT_BYTES);
   u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
   tb_map_init(&u->by_ref, &u->mem,
               0x9e3779b97f4a7c15u); /* the store chooses the refs: no secret needed */
@@ -319,6 +335,7 @@ void tc_scheduler_close(struct tc_scheduler *u) {
     tc__analysed_forget((struct tc__analysed *)(uintptr_t)value);
   tc__late_drop(u);
   tc__scheduler_spare_drop(u);
+  to_generation_pool_fini(&u->generations);
 }
 
 size_t tc_scheduler_late(const struct tc_scheduler *u) {

@@ -41,6 +41,14 @@ void tb_arena_fini(struct tb_arena *arena) {
   *arena = (struct tb_arena){ 0 };
 }
 
+size_t tb_arena_held(const struct tb_arena *arena) {
+  size_t bytes = 0;
+
+  for (const struct tb_arena_chunk *c = arena->top; c != NULL; c = c->below)
+    bytes += sizeof *c + c->size;
+  return bytes;
+}
+
 static tb_rc arena_grow(struct tb_arena *arena, size_t bytes) {
   size_t size = bytes > arena->chunk_bytes ? bytes : arena->chunk_bytes;
   void *block = NULL;

@@ -23,7 +23,8 @@ struct tb_arena {
 
 void tb_arena_init(struct tb_arena *arena, struct tb_mem *mem, size_t chunk_bytes);
 void tb_arena_reset(struct tb_arena *arena);
-void tb_arena_fini(struct tb_arena *arena); /* accepts a zeroed arena */
+void tb_arena_fini(struct tb_arena *arena);         /* accepts a zeroed arena */
+size_t tb_arena_held(const struct tb_arena *arena); /* bytes of its chunks, charged to mem */
 
 /* Allocates bytes aligned to 16, not zeroed, valid until reset or fini. out: the address of a pointer of any type,
  * untouched on failure. */

@@ -25,6 +25,10 @@ void tb_map_clear(struct tb_map *map) {
   map->count = 0;
 }
 
+size_t tb_map_held(const struct tb_map *map) {
+  return map->slots * SLOT_BYTES;
+}
+
 /* Uses the highest bits of the product: only they depend on every bit of the key and, for keys whose low bits are
  * zero, on the seed. */
 static size_t home_slot(const struct tb_map *map, uint64_t key) {

@@ -24,8 +24,9 @@ struct tb_map {
 
 /* seed: tb_seed(), unless every key is a number of our own. */
 void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed);
-void tb_map_fini(struct tb_map *map);  /* accepts a zeroed map */
-void tb_map_clear(struct tb_map *map); /* keeps the table, unless it was almost empty */
+void tb_map_fini(struct tb_map *map);         /* accepts a zeroed map */
+void tb_map_clear(struct tb_map *map);        /* keeps the table, unless it was almost empty */
+size_t tb_map_held(const struct tb_map *map); /* bytes of the table, charged to mem */
 
 /* Returns the value's address, valid until the next put or remove, or NULL. */
 uint64_t *tb_map_find(const struct tb_map *map, uint64_t key);

@@ -38,3 +38,12 @@ void tb_mem_free(struct tb_mem *mem, void *block, size_t bytes) {
   mem->resize(mem->self, block, bytes, 0);
   mem->bytes -= bytes;
 }
+
+tb_rc tb_mem_pass(struct tb_mem *from, struct tb_mem *to, size_t bytes) {
+  if (!TB_CHECK(from->bytes >= bytes)) return TB_BUDGET;
+  if (to->bytes > to->bytes_max || bytes > to->bytes_max - to->bytes) return TB_BUDGET;
+  from->bytes -= bytes;
+  to->bytes += bytes;
+  if (to->bytes > to->bytes_peak) to->bytes_peak = to->bytes;
+  return TB_OK;
+}

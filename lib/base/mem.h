@@ -31,6 +31,8 @@ TB_MUST tb_rc tb_mem_resize(struct tb_mem *mem, void **block, size_t old_bytes, 
 /* Allocates zeroed bytes. out: the address of a pointer of any type, untouched on failure. */
 TB_MUST tb_rc tb_mem_alloc(struct tb_mem *mem, size_t bytes, void *out);
 void tb_mem_free(struct tb_mem *mem, void *block, size_t bytes); /* block may be NULL */
+/* Makes `to` the owner of bytes that were allocated from `from`. What backs both must be the same. TB_BUDGET: nothing has changed. */
+TB_MUST tb_rc tb_mem_pass(struct tb_mem *from, struct tb_mem *to, size_t bytes);
 
 /* Allocates from the C library; for daemon, tools and tests only. */
 tb_mem_resize_fn tb_mem_libc;

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "online/analysis/analysis.h"
+#include "online/event/tables.h"
 #include "online/trace/reader.h"
 #include "online/window/tally.h"
 #include "wire/split.h"
@@ -89,6 +90,7 @@ static void turn(struct stream *s, const struct piece *gen) {
   must(to_reader_push(s->reader, head.bytes, head.n));
   must(to_reader_push(s->reader, gen->bytes, gen->n));
   must(to_reader_end(s->reader));
+  to_reader_rest(s->reader);
 }
 
 /* Returns the CPU time of a generation; *out_kib: of a stream's memory. */
@@ -96,6 +98,7 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
   struct stream *stream = calloc(streams, sizeof *stream);
   struct to_limits limits = { 0 };
   struct tb_mem mem, own;
+  struct to_generation_pool pool;
   struct to_tally tally;
   struct tb_diag diag;
   double least = 0;
@@ -103,6 +106,7 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&own, tb_mem_libc, NULL, SIZE_MAX);
   to_tally_init(&tally, &own);
+  to_generation_pool_init(&pool, tb_mem_libc, NULL, 4 << 20);
   const struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
                                              .stacks_max = TO_STACKS_MAX_DEFAULT,
                                              .tally = &tally,
@@ -113,6 +117,7 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
     must(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY,
                        (struct to_event_sink){ &stream[i], take_events }, &diag,
                        &stream[i].reader));
+    to_reader_share(stream[i].reader, &pool);
     to_reader_on_end(stream[i].reader, &stream[i], end_generation);
   }
   for (unsigned round = 0; round < ROUNDS + WARM; round++) {
@@ -127,6 +132,7 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
     to_analyses_free(stream[i].analyses);
   }
   to_tally_fini(&tally);
+  to_generation_pool_fini(&pool);
   free(stream);
   return least;
 }

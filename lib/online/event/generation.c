@@ -78,6 +78,74 @@ void to__generation_clear(struct to_generation *gen) {
   if (gen->experiments != NULL) tw_experiments_init(gen->experiments);
 }
 
+/* ---- the pool ---- */
+
+static size_t vec_held(const struct to_vec *vec, size_t item_bytes) {
+  return vec->cap * item_bytes;
+}
+
+static size_t ids_held(const struct to_ids *ids) {
+  return ids->dense_len * sizeof *ids->dense + tb_map_held(&ids->sparse);
+}
+
+/* Returns how much is charged to its mem. */
+static size_t held(const struct to_generation *gen) {
+  return tb_arena_held(&gen->bytes_arena) + tb_arena_held(&gen->batches) +
+         tb_arena_held(&gen->extra) + tb_map_held(&gen->place_by_thread) +
+         tb_map_held(&gen->extra_by_hash) + tb_map_held(&gen->places_by_stack) +
+         tb_map_held(&gen->frame_by_pc) + ids_held(&gen->string_ids) + ids_held(&gen->stack_ids) +
+         vec_held(&gen->threads, sizeof(struct to_thread_batches)) +
+         vec_held(&gen->strings, sizeof(struct to_string)) +
+         vec_held(&gen->stacks, sizeof(struct to_stack)) +
+         vec_held(&gen->samples, sizeof(struct to_sample)) +
+         vec_held(&gen->sample_times, sizeof(struct to_heap_entry)) +
+         vec_held(&gen->experimental, sizeof(struct to_experimental)) +
+         vec_held(&gen->extra_strings, sizeof(struct to_string)) +
+         (gen->experiments != NULL ? sizeof *gen->experiments : 0);
+}
+
+static void set_mem(struct to_generation *gen, struct tb_mem *mem) {
+  gen->mem = gen->bytes_arena.mem = gen->batches.mem = gen->extra.mem = mem;
+  gen->place_by_thread.mem = gen->extra_by_hash.mem = gen->places_by_stack.mem = mem;
+  gen->frame_by_pc.mem = mem;
+  gen->string_ids.mem = gen->string_ids.sparse.mem = mem;
+  gen->stack_ids.mem = gen->stack_ids.sparse.mem = mem;
+}
+
+void to_generation_pool_init(struct to_generation_pool *pool, tb_mem_resize_fn *resize, void *self,
+                             size_t bytes_max) {
+  *pool = (struct to_generation_pool){ .n = 0 };
+  tb_mem_init(&pool->mem, resize, self, bytes_max);
+}
+
+void to_generation_pool_fini(struct to_generation_pool *pool) {
+  while (pool->n > 0) to__generation_fini(&pool->generation[--pool->n]);
+}
+
+void to__generation_take(struct to_generation *gen, struct to_generation_pool *pool,
+                         struct tb_mem *mem) {
+  struct to_generation *last = &pool->generation[pool->n - 1];
+
+  if (pool->n == 0 || tb_mem_pass(&pool->mem, mem, held(last)) != TB_OK) {
+    to__generation_init(gen, mem);
+    return;
+  }
+  *gen = *last;
+  set_mem(gen, mem);
+  pool->n--;
+}
+
+void to__generation_give(struct to_generation *gen, struct to_generation_pool *pool) {
+  to__generation_clear(gen);
+  if (pool->n == TO_GENERATIONS_KEPT || tb_mem_pass(gen->mem, &pool->mem, held(gen)) != TB_OK) {
+    to__generation_fini(gen);
+    return;
+  }
+  set_mem(gen, &pool->mem);
+  pool->generation[pool->n++] = *gen;
+  *gen = (struct to_generation){ 0 };
+}
+
 tb_rc to__vec_add(struct tb_mem *mem, struct to_vec *vec, size_t item_bytes, void **out) {
   if (vec->count == vec->cap) {
     size_t cap = vec->cap == 0 ? 16 : vec->cap * 2;

@@ -88,6 +88,24 @@ void to__generation_fini(struct to_generation *gen);
 /* Empties gen for the next generation. */
 void to__generation_clear(struct to_generation *gen);
 
+/* Empty generations that the readers of one loop take in turn: a stream needs the tables only while it is read. They are in the
+ * processor's cache then, where each stream's own would not be. */
+enum { TO_GENERATIONS_KEPT = 16 };
+struct to_generation_pool {
+  struct tb_mem mem; /* of the generations in it */
+  struct to_generation generation[TO_GENERATIONS_KEPT];
+  size_t n;
+};
+/* resize, self: as in tb_mem_init(). What they allocate backs the mem of all that take and give, too. bytes_max: of what it keeps. */
+void to_generation_pool_init(struct to_generation_pool *pool, tb_mem_resize_fn *resize, void *self,
+                             size_t bytes_max);
+void to_generation_pool_fini(struct to_generation_pool *pool); /* accepts a zeroed one */
+/* Initialises gen with tables of the pool, or with none. Their memory is charged to mem. */
+void to__generation_take(struct to_generation *gen, struct to_generation_pool *pool,
+                         struct tb_mem *mem);
+/* Gives the tables of gen to the pool, or frees them if it has enough. */
+void to__generation_give(struct to_generation *gen, struct to_generation_pool *pool);
+
 /* Adds one uninitialised item. */
 TB_MUST tb_rc to__vec_add(struct tb_mem *mem, struct to_vec *vec, size_t item_bytes, void **out);
 

@@ -27,7 +27,8 @@ struct to_reader {
   uint64_t generations;
   struct to_builder builder;
   struct to_generation own;
-  struct to_generation *gen; /* own, or an adopted one */
+  struct to_generation_pool *pool; /* has own's memory while the reader rests; NULL: not shared */
+  struct to_generation *gen;       /* own, or an adopted one */
   struct to_order *order;
   tb_rc (*ends)(void *self, const struct to_generation *gen); /* may be NULL */
   void *ends_self;
@@ -72,6 +73,15 @@ void to_reader_free(struct to_reader *reader) {
   to__generation_fini(&reader->own);
   to__builder_fini(&reader->builder);
   tb_mem_free(reader->mem, reader, sizeof *reader);
+}
+
+void to_reader_share(struct to_reader *reader, struct to_generation_pool *pool) {
+  reader->pool = pool;
+}
+
+void to_reader_rest(struct to_reader *reader) {
+  if (reader->pool != NULL && reader->own.mem != NULL)
+    to__generation_give(&reader->own, reader->pool);
 }
 
 void to_reader_on_end(struct to_reader *reader, void *self,
@@ -256,6 +266,7 @@ tb_rc to_reader_begin(struct to_reader *reader) {
   reader->held = false;
   reader->gen = &reader->own;
   to__builder_begin(&reader->builder);
+  if (reader->own.mem == NULL) to__generation_take(&reader->own, reader->pool, reader->mem);
   to__generation_clear(reader->gen);
   return TB_OK;
 }
