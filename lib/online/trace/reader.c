@@ -76,6 +76,7 @@ void to_reader_free(struct to_reader *reader) {
 }
 
 void to_reader_share(struct to_reader *reader, struct to_generation_pool *pool) {
+  to__generation_fini(&reader->own);
   reader->pool = pool;
 }
 

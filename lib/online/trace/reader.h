@@ -90,7 +90,7 @@ TB_MUST tb_rc to_reader_begin(struct to_reader *reader);
 void to_reader_epoch(struct to_reader *reader);
 
 /* Shares the memory that is needed only while a generation is read with other readers of the thread: to_reader_rest() gives it to the
- * pool (online/event/tables.h), the next begin() takes it from there. Call share() before the first byte, rest() when a file has been
+ * pool (online/event/tables.h), the next begin() takes it from there. Call share() before the first begin(), rest() when a file has been
  * read or has failed; only begin(), epoch() or free() may follow. Without a pool rest() does nothing. The pool outlives the reader. */
 struct to_generation_pool;
 void to_reader_share(struct to_reader *reader, struct to_generation_pool *pool);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "online/event/generation.h"
+#include "online/event/tables.h"
 #include "support/order_text.h"
 #include "wire/batch.h"
 
@@ -592,4 +593,88 @@ Test(reader, a_file_begun_in_the_middle_of_a_generation_is_an_epoch) {
   tb_buf_fini(&text);
   tb_buf_fini(&bytes);
   cr_assert_eq(mem.bytes, 0);
+}
+
+/* Two streams that take turns, also in the middle of a generation and after a fault; text: of a whole generation. */
+Test(reader, readers_that_share_a_pool_charge_it_to_the_one_that_reads) {
+  static const char *const text = "Trace Go1.25\n" ONE_GENERATION("1", "0");
+  struct to_generation_pool pool;
+  struct to_reader *reader[2];
+  struct tb_diag diag[2];
+  struct tb_mem mem[2], of_bytes;
+  struct tb_buf bytes;
+  size_t events[2] = { 0 }, used, resting;
+
+  to_generation_pool_init(&pool, tb_mem_libc, NULL, SIZE_MAX);
+  tb_mem_init(&of_bytes, tb_mem_libc, NULL, SIZE_MAX);
+  tb_buf_init(&bytes, &of_bytes);
+  tt_trace_bytes(text, &of_bytes, &bytes);
+  for (int i = 0; i < 2; i++) {
+    struct to_event_sink sink = { &events[i], count_events };
+    tb_mem_init(&mem[i], tb_mem_libc, NULL, SIZE_MAX);
+    tb_diag_clear(&diag[i]);
+    cr_assert_eq(to_reader_new(&mem[i], NULL, 0, sink, &diag[i], &reader[i]), TB_OK);
+    to_reader_share(reader[i], &pool);
+  }
+  cr_assert_eq(to_reader_begin(reader[0]), TB_OK);
+  cr_assert_eq(to_reader_read(reader[0], bytes.data, bytes.len), TB_OK);
+  to_reader_rest(reader[0]);
+  resting = mem[0].bytes;
+  size_t pooled = pool.mem.bytes, before = mem[1].bytes;
+  cr_assert_gt(pooled, 0);
+
+  cr_assert_eq(to_reader_begin(reader[1]), TB_OK);
+  cr_assert_eq(pool.mem.bytes, 0);
+  cr_assert_eq(mem[1].bytes, before + pooled);
+  cr_assert_eq(to_reader_feed(reader[1], bytes.data, bytes.len / 2, &used), TB_OK);
+  to_reader_epoch(reader[0]);
+  cr_assert_eq(to_reader_begin(reader[0]), TB_OK); /* the other one has the pool's */
+  cr_assert_eq(to_reader_read(reader[0], bytes.data, bytes.len), TB_OK);
+  to_reader_rest(reader[0]);
+  cr_assert_eq(mem[0].bytes, resting);
+
+  to_reader_rest(reader[1]); /* the file failed in the middle */
+  cr_assert_eq(pool.n, 2);
+  to_reader_epoch(reader[1]);
+  cr_assert_eq(to_reader_begin(reader[1]), TB_OK);
+  cr_assert_eq(to_reader_read(reader[1], bytes.data, bytes.len), TB_OK, "%s", diag[1].text);
+  cr_assert_eq(2 * events[1], events[0]);
+
+  to_reader_free(reader[0]);
+  to_reader_free(reader[1]); /* without rest */
+  cr_assert_eq(mem[0].bytes, 0);
+  cr_assert_eq(mem[1].bytes, 0);
+  to_generation_pool_fini(&pool);
+  cr_assert_eq(pool.mem.bytes, 0);
+  tb_buf_fini(&bytes);
+}
+
+/* A stream with a small limit must not take what a large one left, and the pool keeps no more than it may. */
+Test(reader, a_pool_keeps_to_the_limits_of_both) {
+  static const char *const text = "Trace Go1.25\n" ONE_GENERATION("1", "0");
+  struct to_generation_pool pool;
+  struct to_reader *reader;
+  struct tb_diag diag;
+  struct tb_mem mem;
+  size_t events = 0;
+
+  for (int small = 0; small < 2; small++) {
+    to_generation_pool_init(&pool, tb_mem_libc, NULL, small == 0 ? SIZE_MAX : 1024);
+    tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+    tb_diag_clear(&diag);
+    struct to_event_sink sink = { &events, count_events };
+    cr_assert_eq(to_reader_new(&mem, NULL, 0, sink, &diag, &reader), TB_OK);
+    to_reader_share(reader, &pool);
+    cr_assert_eq(read_segment(reader, &mem, text), TB_OK);
+    to_reader_rest(reader);
+    cr_assert_eq(pool.n, small == 0);
+    mem.bytes_max = mem.bytes + pool.mem.bytes / 2;
+    size_t before = mem.bytes;
+    cr_assert_eq(to_reader_begin(reader), TB_OK);
+    cr_assert_eq(mem.bytes, before);
+    cr_assert_eq(pool.n, small == 0);
+    to_reader_free(reader);
+    to_generation_pool_fini(&pool);
+    cr_assert_eq(mem.bytes, 0);
+  }
 }
