@@ -26,14 +26,16 @@ struct made {
 };
 
 static int declare(sqlite3 *db, const struct tk_query_table *table) {
-  char sql[600];
-  size_t n = 0;
+  sqlite3_str *text = sqlite3_str_new(db);
 
   for (const struct tk_query_column *c = table->column; c->name != NULL; c++)
-    n += (size_t)snprintf(sql + n, sizeof sql - n, "%s%s", n == 0 ? "CREATE TABLE x(" : ", ",
-                          c->name);
-  snprintf(sql + n, sizeof sql - n, ")");
-  return sqlite3_declare_vtab(db, sql);
+    sqlite3_str_appendf(text, "%s%s", c == table->column ? "CREATE TABLE x(" : ", ", c->name);
+  sqlite3_str_appendall(text, ")");
+  char *sql = sqlite3_str_finish(text);
+  if (sql == NULL) return SQLITE_NOMEM;
+  int rc = sqlite3_declare_vtab(db, sql);
+  sqlite3_free(sql);
+  return rc;
 }
 
 static int on_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
