@@ -11,7 +11,12 @@
 #include "config/table.h"
 #include "config/url_list.h"
 
-enum { KEYS_MAX = 256 }; /* at least the rows of table.def */
+#define TC_KEY(...) +1
+enum {
+  KEYS = /* number of rows */
+#include "config/table.def"
+};
+#undef TC_KEY
 
 struct loader {
   struct tc_config *config;
@@ -20,7 +25,7 @@ struct loader {
   yaml_parser_t parser;
   yaml_event_t event; /* current event; deleted by the next advance() */
   bool has_event;
-  size_t seen_line[KEYS_MAX]; /* line where each row of tc_config_keys was set; 0: not yet */
+  size_t seen_line[KEYS]; /* line where each row of tc_config_keys was set; 0: not yet */
 };
 
 static struct tc__origin here(const struct loader *l) {
