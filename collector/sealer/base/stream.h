@@ -10,7 +10,9 @@
  *
  * A run is open while the stream is BETWEEN two generations or INSIDE one. While a stream is ABANDONED, each further batch of
  * the given-up generation is lost. If batches of another generation arrive first, they get a file, and the stream is
- * ABANDONED again after that file is closed. stream.c has the table of steps; records.c and runs.c call them. */
+ * ABANDONED again after that file is closed. stream.c has the table of steps; records.c and runs.c call them.
+ *
+ * Threads   the sealer's (the starting thread's before it runs). */
 #ifndef TC_SEALER_BASE_STREAM_H
 #define TC_SEALER_BASE_STREAM_H
 
@@ -44,7 +46,7 @@ enum tc__stream_state {
 struct tc__stream {
   struct tc__stream *next, **at; /* in the list of all streams */
   uint32_t ref;
-  unsigned home;
+  unsigned home; /* loop that analyses the stream; `loop` has its connection */
   unsigned char id[TC_STREAM_BYTES];
   char hex[TC_STREAM_HEX_BYTES];
   char identity[TC_IDENTITY_MAX + 1], service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
