@@ -47,7 +47,8 @@ void tt_run_fini(struct tt_run *run);
 #define TT_BROKEN(run, words)                                                                      \
   do {                                                                                             \
     cr_assert_eq((run).rc, TB_BROKEN, "%s", tb_rc_name((run).rc));                                 \
-    cr_assert_not_null(strstr((run).diag.text, words), "said: %s", (run).diag.text);               \
+    cr_assert_not_null(strstr((run).diag.text, words), "said: %s, not: %s", (run).diag.text,       \
+                       words);                                                                     \
   } while (0)
 
 /* Each "m=0 GoSyscallBegin" must come after the one before it; NULL ends the list. */
