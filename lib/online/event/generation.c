@@ -124,9 +124,9 @@ void to_generation_pool_fini(struct to_generation_pool *pool) {
 
 void to__generation_take(struct to_generation *gen, struct to_generation_pool *pool,
                          struct tb_mem *mem) {
-  struct to_generation *last = &pool->generation[pool->n - 1];
+  struct to_generation *last = pool->n > 0 ? &pool->generation[pool->n - 1] : NULL;
 
-  if (pool->n == 0 || tb_mem_pass(&pool->mem, mem, held(last)) != TB_OK) {
+  if (last == NULL || tb_mem_pass(&pool->mem, mem, held(last)) != TB_OK) {
     to__generation_init(gen, mem);
     return;
   }
