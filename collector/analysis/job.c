@@ -257,7 +257,7 @@ static tb_rc prepare_analysis(struct tc__analysed *s) {
   if (s->reader == NULL) {
     TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY | TO_READER_PAST_ANNOTATIONS, sink,
                          &s->diag, &s->reader));
-    to_reader_share(s->reader, &s->u->generations);
+    to_reader_share(s->reader, s->u->generations);
     to_reader_on_end(s->reader, s, on_end);
   }
   return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */

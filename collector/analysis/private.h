@@ -18,7 +18,6 @@
 #include "collector/analysis/feed_encoder.h"
 #include "collector/analysis/scheduler.h"
 #include "online/analysis/analysis.h"
-#include "online/event/tables.h"
 #include "online/trace/reader.h"
 #include "online/window/tally.h"
 
@@ -121,7 +120,7 @@ struct tc_scheduler {
   struct tb_mem mem;
   struct tb_mem share;   /* this loop's part of analysis.memory_max, for all its streams */
   struct to_tally tally; /* counts of the stream whose turn it is */
-  struct to_generation_pool generations; /* tables of generations, charged to the share */
+  struct to_generation_pool *generations; /* tables of generations, charged to the share */
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */
   unsigned idle_version;

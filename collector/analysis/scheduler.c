@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "collector/analysis/private.h"
 #include "collector/base/logger.h"
+#include "online/event/tables.h"
 #include "proto/meta.pb-c.h"
 
 enum {
@@ -291,10 +292,13 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
 
   if (u == NULL) return TB_NOMEM;
   char *idle_patterns = strdup(env->config->analysis_idle);
-  if (idle_patterns == NULL || tc_report_maker_new(env->reports, wake, u, &u->maker) != TB_OK ||
+  u->generations = calloc(1, sizeof *u->generations);
+  if (idle_patterns == NULL || u->generations == NULL ||
+      tc_report_maker_new(env->reports, wake, u, &u->maker) != TB_OK ||
       uv_async_init(env->uv, &u->wake, on_wake) != 0) {
     tc_report_maker_free(u->maker);
     free(idle_patterns);
+    free(u->generations);
     free(u);
     return TB_NOMEM;
   }
@@ -310,7 +314,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
               env->config->analysis_memory_max / env->config->top_loops);
   to_tally_init(&u->tally, &u->mem);
   size_t kept_max = u->share.bytes_max / KEPT_PART;
-  to_generation_pool_init(&u->generations, take_share, u,
+  to_generation_pool_init(u->generations, take_share, u,
                           kept_max < KEPT_BYTES ? kept_max : KEPT_BYTES);
   u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
   tb_map_init(&u->by_ref, &u->mem,
@@ -335,7 +339,8 @@ void tc_scheduler_close(struct tc_scheduler *u) {
     tc__analysed_forget((struct tc__analysed *)(uintptr_t)value);
   tc__late_drop(u);
   tc__scheduler_spare_drop(u);
-  to_generation_pool_fini(&u->generations);
+  to_generation_pool_fini(u->generations);
+  free(TB_MOVE(u->generations));
 }
 
 size_t tc_scheduler_late(const struct tc_scheduler *u) {
