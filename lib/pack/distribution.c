@@ -44,6 +44,25 @@ static void add_buckets(uint64_t *bucket, uint32_t first, const Distribution *d,
     bucket[((place + (uint32_t)i) >> (d->scale - scale)) - first] += d->buckets[i];
 }
 
+static bool has_buckets(const Distribution *d, uint32_t first, size_t n, int scale) {
+  if (n == 0) return d->n_buckets == 0;
+  return d->n_buckets == n && d->scale == scale && to_index_place(d->offset, scale) == first;
+}
+
+/* Gives the sum n buckets from this place on, at this scale. */
+static tb_rc grow(struct tb_arena *arena, Distribution *d, uint32_t first, size_t n, int scale) {
+  uint64_t *bucket;
+
+  TB_TRY(tb_arena_alloc(arena, (n + 1) * sizeof(*bucket), &bucket));
+  memset(bucket, 0, (n + 1) * sizeof(*bucket));
+  if (n > 0) add_buckets(bucket, first, d, scale);
+  d->scale = scale;
+  d->offset = n > 0 ? to_place_index(first, scale) : 0;
+  d->buckets = bucket;
+  d->n_buckets = n;
+  return TB_OK;
+}
+
 static void set_quantiles(Distribution *d) {
   const struct to_histogram h = { .scale = d->scale,
                                   .first = d->offset,
@@ -64,24 +83,26 @@ static void set_quantiles(Distribution *d) {
   }
 }
 
-tb_rc tp_distribution_add(struct tb_arena *arena, Distribution *into, const Distribution *from) {
-  uint64_t *bucket = NULL;
+bool tp_distribution_is_whole(const Distribution *d) {
+  uint64_t lengths = d->zeros;
 
+  for (size_t i = 0; i < d->n_buckets; i++) lengths += d->buckets[i];
+  return lengths == d->count;
+}
+
+tb_rc tp_distribution_add(struct tb_arena *arena, Distribution *into, const Distribution *from) {
   if (!is_valid(into) || !is_valid(from)) return TB_CORRUPT;
   if (from->count == 0) return TB_OK;
-  bool no_quantiles = (into->count > 0 && into->no_quantiles) || from->no_quantiles;
+  bool no_quantiles = (into->count > 0 && into->no_quantiles) || from->no_quantiles ||
+                      !tp_distribution_is_whole(from);
   int scale = lower_scale(into, from);
   struct ends ends = ends_of_both(into, from, scale);
   while (scale > TO_SCALE_MIN && ends.first <= ends.last &&
          ends.last - ends.first >= TO_BUCKETS_MAX)
     ends = ends_of_both(into, from, --scale);
   size_t n = no_quantiles || ends.first > ends.last ? 0 : ends.last - ends.first + 1;
-  TB_TRY(tb_arena_alloc(arena, (n + 1) * sizeof(*bucket), &bucket));
-  memset(bucket, 0, (n + 1) * sizeof(*bucket));
-  if (n > 0) {
-    add_buckets(bucket, ends.first, into, scale);
-    add_buckets(bucket, ends.first, from, scale);
-  }
+  if (!has_buckets(into, ends.first, n, scale)) TB_TRY(grow(arena, into, ends.first, n, scale));
+  if (n > 0) add_buckets(into->buckets, ends.first, from, scale);
   into->min_ns = into->count == 0 || from->min_ns < into->min_ns ? from->min_ns : into->min_ns;
   into->max_ns = from->max_ns > into->max_ns ? from->max_ns : into->max_ns;
   into->count += from->count;
@@ -89,10 +110,6 @@ tb_rc tp_distribution_add(struct tb_arena *arena, Distribution *into, const Dist
   into->lower_bounds += from->lower_bounds;
   into->no_quantiles = no_quantiles;
   into->zeros = no_quantiles ? 0 : into->zeros + from->zeros;
-  into->scale = scale;
-  into->offset = n > 0 ? to_place_index(ends.first, scale) : 0;
-  into->buckets = bucket;
-  into->n_buckets = n;
   set_quantiles(into);
   return TB_OK;
 }

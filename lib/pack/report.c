@@ -43,6 +43,7 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
     list[i]->metric = lend(field[i].metric);
     list[i]->label = lend(field[i].label);
     list[i]->greatest = field[i].greatest;
+    list[i]->of_time = field[i].of_time;
   }
   *out_n = n;
   *out = list;
@@ -50,6 +51,15 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
 }
 _Static_assert(TO_VALUE_DISTRIBUTION + 1 == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION,
                "the types have the same order");
+
+static tb_rc take_sort(struct tb_arena *arena, const struct to_table_schema *table,
+                       Tracecollect__V1__TableSchema *message) {
+  TP_TAKE(arena, int32_t, TO_ORDERS_MAX, message->sort);
+  for (unsigned i = 0; i < TO_ORDERS_MAX && table->order[i].column > 0; i++)
+    message->sort[message->n_sort++] =
+        table->order[i].rising ? -table->order[i].column : table->order[i].column;
+  return TB_OK;
+}
 
 tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *about,
                         const struct to_schema *schema, Tracecollect__V1__ReportSchema **out) {
@@ -78,6 +88,7 @@ tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *ab
     tables[t].list = table->is_list;
     TB_TRY(take_fields(arena, table->column, table->columns, &tables[t].n_columns,
                        &tables[t].columns));
+    TB_TRY(take_sort(arena, table, &tables[t]));
   }
   *out = message;
   return TB_OK;

@@ -194,6 +194,7 @@ static void write_fields(struct tb_buf *out, FieldSchema *const *field, size_t n
     write_text_field(out, "metric", field[i]->metric, &first);
     write_text_field(out, "label", field[i]->label, &first);
     if (field[i]->greatest) tb_buf_text(out, ",\"greatest\":true");
+    if (field[i]->of_time) tb_buf_text(out, ",\"of_time\":true");
     tb_buf_byte(out, '}');
   }
   tb_buf_byte(out, ']');

@@ -47,7 +47,8 @@ struct to_field {
   const char *about;  /* one sentence for the user */
   const char *metric; /* family in /metrics; a column makes a series a row; NULL: none */
   const char *label;  /* label of the row's series in /metrics, for a text column; NULL: none */
-  bool greatest;      /* the column's row "other" has the greatest value, not the sum */
+  bool greatest;      /* rows and reports that are added up have the greatest value, not the sum */
+  bool of_time; /* a share of the report's time: reports that are added up have the mean by time */
 };
 
 enum { TO_ORDERS_MAX = 3 };

@@ -35,7 +35,8 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   open_buf(&buf);
   const char *text = json_of(&buf, report);
   expect_piece(text, "\"service\":\"shop\",\"instance\":\"a:1\",\"kind\":\"orders\"");
-  expect_piece(text, ",\"epochs\":1,\"ended_wall_ns\":0,\"options\":{\"late_after_ns\":10000000},"
+  expect_piece(text, ",\"epochs\":1,\"ended_wall_ns\":0,\"instances\":0,\"time_ns\":0,\"options\":{"
+                     "\"late_after_ns\":10000000},"
                      "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"min_ns\":"
                      "5,\"max_ns\":2000000,\"p50_ns\":10,");
   expect_piece(text,

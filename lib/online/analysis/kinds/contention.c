@@ -38,7 +38,8 @@ static const struct to_field figure[FIGURES] = {
               .metric = "trace_contention_seconds" },
   [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait so now." },
   [LONGEST] = { "longest_queue", TO_VALUE_COUNT,
-                .about = "The most goroutines that waited at one stack at once." },
+                .about = "The most goroutines that waited at one stack at once.",
+                .greatest = true },
   [CONVOYS] = { "convoys", TO_VALUE_COUNT,
                 .about = "Stacks with a convoy: a queue of three or more for a lock or a send, in "
                          "three generations in a row." },
@@ -71,7 +72,7 @@ static const struct to_field lock_column[LOCK_COLUMNS] = {
   [LOCK_OBJECT] = { AN_OBJECT },
   [LOCK_WAITS] = { "waits", TO_VALUE_DISTRIBUTION },
   [LOCK_LONGEST] = { "longest_queue", TO_VALUE_COUNT,
-                     .about = "The most that waited for it at once." },
+                     .about = "The most that waited for it at once.", .greatest = true },
   [LOCK_WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Those that wait for it now." },
 };
 enum {

@@ -51,7 +51,7 @@ static const struct to_field figure[FIGURES] = {
               .metric = "trace_gc_cycle_seconds" },
   [WALL] = { "wall_share", TO_VALUE_SHARE,
              .about = "Share of the window in which a cycle was under way.",
-             .metric = "trace_gc_wall_share" },
+             .metric = "trace_gc_wall_share", .of_time = true },
   [BACKGROUND] = { "background_ns", TO_VALUE_NS,
                    .about =
                        "Time of Ps that the collector's own workers took in cycles that ended." },

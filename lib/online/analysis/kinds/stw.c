@@ -72,7 +72,7 @@ static const struct to_field figure[FIGURES] = {
                      .about =
                          "The part of each until the last P stood, where the trace shows it." },
   [WALL] = { "wall_share", TO_VALUE_SHARE,
-             .about = "Share of the window in which the world stood still." },
+             .about = "Share of the window in which the world stood still.", .of_time = true },
 };
 enum { REASON, REASON_ID, REASON_STOPPED, REASON_OPEN, REASON_COLUMNS };
 static const struct to_field reason_column[REASON_COLUMNS] = {

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema of reports that are added up: what all of their schemas have.
+ *
+ * Memory    from the arena; texts and fields are lent from the parts.
+ * Errors    TB_BUDGET, TB_NOMEM.
+ */
+#ifndef TP_PACK_MERGE_SCHEMA_H
+#define TP_PACK_MERGE_SCHEMA_H
+
+#include "base/arena.h"
+#include "proto/report.pb-c.h"
+
+#define TP_MERGE_INSTANCE "instance" /* the last column of a list */
+
+/* Each part has a schema. *out_whole is set to false if a part has more than the result. */
+TB_MUST tb_rc tp_merge_schema(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
+                              size_t parts, bool *out_whole, Tracecollect__V1__ReportSchema **out);
+
+#endif
