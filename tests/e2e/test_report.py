@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of a live stream and of its fetched file are the same figures."""
+import collections
 import csv
 import gzip
 import io
@@ -35,6 +36,59 @@ class Report(Case):
                     del of_stream["notes"]
                 self.assertEqual(self._figures(of_stream), self._figures(of_file))
         self.assertEqual(collector.stop(), 0)
+
+    def test_a_service_is_the_sum_of_its_instances(self):
+        traces = {"one": self.trace("g26-gens"), "two": self.trace("g26-cgo")}
+        collector = Collector(self)
+        for instance, trace in traces.items():
+            collector.send(trace, "shop", instance)
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in collector.json_lines("list", "--service", "shop")))
+        merged, *parts = collector.json_lines("report", "sched", "--service", "shop", "--top", "0")
+        self.assertEqual([(r["instances"], r["instance"]) for r in (merged, *parts)], [(2, ""), (0, "one"), (0, "two")])
+        self.assertEqual(merged["events"], sum(r["events"] for r in parts))
+        self._expect_exact(merged["figures"]["latency"], traces.values())
+        whole = {row["entry"]: row["latency"] for row in merged["tables"]["by_entry"]}
+        entries = collections.Counter()
+        for part in parts:
+            entries.update({row["entry"]: row["latency"]["total_ns"] for row in part["tables"]["by_entry"]})
+        self.assertEqual({entry: row["total_ns"] for entry, row in whole.items()}, entries)
+        self.assertEqual([row["total_ns"] for row in whole.values()], sorted(entries.values(), reverse=True))
+        self.assertEqual({row["instance"] for row in merged["tables"]["longest"]}, {"one", "two"})
+        ends = {r["instance"]: r["until_wall_ns"] - r["until_ns"] for r in parts}
+        self.assertEqual({row["start_ns"] for row in merged["tables"]["longest"]},
+                         {row["start_ns"] + ends[part["instance"]] for part in parts for row in part["tables"]["longest"]})
+        ns = [r["until_ns"] - r["from_ns"] for r in parts]
+        self.assertEqual(merged["time_ns"], sum(ns))
+        shares = [r["figures"]["wasted_share"] for r in parts]
+        self.assertAlmostEqual(merged["figures"]["wasted_share"], (ns[0] * shares[0] + ns[1] * shares[1]) / sum(ns))
+        self._expect_first(collector, merged)
+        self.assertEqual(collector.stop(), 0)
+
+    def _expect_exact(self, latency, traces):
+        """Expects the figures of all waits for a P in these traces, as query has them."""
+        sql = "SELECT until_ns - from_ns AS ns FROM spans WHERE kind='goroutine' AND state='runnable' AND until_known"
+        lengths = sorted(int(ns) for ns in self.tracectl("query", "--csv", *traces, sql).out.split()[1:])
+        self.assertEqual((latency["count"], latency["total_ns"]), (len(lengths), sum(lengths)))
+        self.assertEqual((latency["min_ns"], latency["max_ns"]), (lengths[0], lengths[-1]))
+        for name, permille in ("p50_ns", 500), ("p90_ns", 900), ("p99_ns", 990), ("p999_ns", 999):
+            exact = lengths[-(-len(lengths) * permille // 1000) - 1]
+            self.assertLessEqual(abs(latency[name] - exact), latency["error_share"] * exact + 1, name)
+        self.assertLessEqual(latency["error_share"], 0.0109)
+
+    def _expect_first(self, collector, merged):
+        """Expects the sum before its parts as text and CSV, and only parts in lists, conditions and when an instance is named."""
+        ask = ("report", "sched", "--service", "shop")
+        titles = [line for line in collector.ask(*ask).out.splitlines() if line.startswith("sched  shop")]
+        self.assertEqual([title.split("  (ended")[0] for title in titles], ["sched  shop: 2 instances", "sched  shop/one", "sched  shop/two"])
+        rows = list(csv.DictReader(io.StringIO(collector.ask(*ask, "--csv", "--table", "by_entry").out)))
+        self.assertEqual(rows[0]["instance"], "")
+        self.assertEqual(rows[0]["latency_count"], str(merged["tables"]["by_entry"][0]["latency"]["count"]))
+        self.assertEqual({row["instance"] for row in rows}, {"", "one", "two"})
+        rows = list(csv.DictReader(io.StringIO(collector.ask(*ask, "--csv", "--table", "longest").out)))
+        self.assertEqual({row["instance"] for row in rows}, {"one", "two"})
+        collector.ask(*ask, "--fail-on", f"sched.latency.count >= {merged['figures']['latency']['count']}")
+        self.assertEqual([r["instance"] for r in collector.json_lines(*ask, "--instance", "one")], ["one"])
 
     def test_what_is_idle_is_a_key_of_the_collector_and_an_option_for_a_file(self):
         trace = self.trace("g26-gens")

@@ -341,19 +341,20 @@ static int write_profile(const struct report_options *o, struct tk_report_set *s
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
 }
 
-/* Applies --table and --top; reports without the table are removed. */
-static void cut_reports(const struct report_options *o, struct tk_report_set *set) {
+/* Applies --table and --top; reports without the table are removed. Returns how many are left. */
+static size_t cut_reports(const struct report_options *o, Tracecollect__V1__StreamReport **report,
+                          size_t reports) {
   size_t n = 0;
 
-  for (size_t i = 0; i < set->n; i++) {
-    if (o->table != NULL && !tk_report_pick(set->report[i], o->table)) continue;
-    tp_report_trim(set->report[i], o->style.rows);
-    set->report[n++] = set->report[i];
+  for (size_t i = 0; i < reports; i++) {
+    if (o->table != NULL && !tk_report_pick(report[i], o->table)) continue;
+    tp_report_trim(report[i], o->style.rows);
+    report[n++] = report[i];
   }
-  set->n = n;
+  return n;
 }
 
-/* Profile and conditions use all rows; then the tables are cut for printing. */
+/* Profile and conditions use all rows of each stream; then the tables are cut for printing. */
 static int output_reports(const struct report_options *o, struct tk_report_set *set,
                           const char *source) {
   bool met[TK_TEXTS_MAX];
@@ -363,7 +364,8 @@ static int output_reports(const struct report_options *o, struct tk_report_set *
   if (o->pprof != NULL) code = write_profile(o, set);
   if (code != TK_DONE) return code;
   for (size_t c = 0; c < o->fail_on.n; c++) met[c] = is_met(&o->condition[c], set, &number[c]);
-  cut_reports(o, set);
+  set->n_merged = cut_reports(o, set->merged, set->n_merged);
+  set->n = cut_reports(o, set->report, set->n);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   if (code != TK_DONE) return code;
   for (size_t c = 0; c < o->fail_on.n; c++) {
@@ -386,6 +388,17 @@ static int report_file(const struct report_options *o, const char *path) {
 
 /* ---- a collector's streams ---- */
 
+/* Gets the reports; those of a whole service are also added up. */
+static tb_rc get_reports(const struct report_options *o, struct tk_client *client,
+                         struct tk_report_set *set, struct tb_diag *diag) {
+  const struct tk_selector *s = &o->selector;
+
+  TB_TRY(tk_report_live(client, &o->ask, s, set, diag));
+  if (s->service == NULL || s->instance != NULL || s->has_stream) return TB_OK;
+  tb_rc rc = tk_report_set_merge(set);
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "the reports cannot be added up");
+}
+
 static int report_once(const struct report_options *o, struct tk_client *client) {
   struct tk_report_set set;
   struct tb_diag diag;
@@ -393,7 +406,7 @@ static int report_once(const struct report_options *o, struct tk_client *client)
 
   tb_diag_clear(&diag);
   tk_report_set_init(&set);
-  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, &diag);
+  tb_rc rc = get_reports(o, client, &set, &diag);
   if (rc != TB_OK) {
     code = tk_remote_fail("report", rc, &diag);
   } else {
@@ -414,7 +427,7 @@ static tb_rc watch_page(const struct report_options *o, struct tk_client *client
   struct tk_report_set set;
 
   tk_report_set_init(&set);
-  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, diag);
+  tb_rc rc = get_reports(o, client, &set, diag);
   if (rc == TB_OK) {
     if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
     *out_code = output_reports(o, &set, NULL);

@@ -39,21 +39,29 @@ static tb_rc print_json(const Tracecollect__V1__StreamReport *report) {
   return end_line(&line);
 }
 
+static tb_rc print_report(const Tracecollect__V1__StreamReport *report, enum tk_report_form form,
+                          const Tracecollect__V1__TableSchema *csv_table, const char *source,
+                          const struct tk_report_style *style, bool is_first) {
+  switch (form) {
+  case TK_REPORT_JSON: return print_json(report);
+  case TK_REPORT_CSV: tk_csv_rows(stdout, report, csv_table, source == NULL); return TB_OK;
+  default:
+    if (!is_first) putchar('\n');
+    tk_report_print(report, source, style);
+    return TB_OK;
+  }
+}
+
 tb_rc tk_report_set_print(const struct tk_report_set *set, enum tk_report_form form,
                           const Tracecollect__V1__TableSchema *csv_table, const char *source,
                           const struct tk_report_style *style) {
   if (form == TK_REPORT_CSV) tk_csv_head(stdout, csv_table, source == NULL);
-  for (size_t i = 0; i < set->n; i++) {
-    const Tracecollect__V1__StreamReport *report = set->report[i];
-    switch (form) {
-    case TK_REPORT_JSON: TB_TRY(print_json(report)); break;
-    case TK_REPORT_CSV: tk_csv_rows(stdout, report, csv_table, source == NULL); break;
-    case TK_REPORT_TEXT:
-      if (i > 0) putchar('\n');
-      tk_report_print(report, source, style);
-      break;
-    }
-  }
+  for (size_t i = 0; i < set->n_merged; i++)
+    if (form != TK_REPORT_CSV || !csv_table->list)
+      TB_TRY(print_report(set->merged[i], form, csv_table, source, style, i == 0));
+  for (size_t i = 0; i < set->n; i++)
+    TB_TRY(
+        print_report(set->report[i], form, csv_table, source, style, i == 0 && set->n_merged == 0));
   return TB_OK;
 }
 

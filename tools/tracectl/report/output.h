@@ -14,7 +14,8 @@ enum tk_report_form { TK_REPORT_TEXT, TK_REPORT_JSON, TK_REPORT_CSV };
 /* Leaves only one table in a report. Returns false if it has no such table. */
 bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table);
 
-/* csv_table: the table to print. source names the file; NULL: the reports are of a collector's streams. */
+/* Prints merged reports first. As CSV a list is printed by stream only: the merged one has the same rows.
+ * csv_table: the table to print. source names the file; NULL: the reports are of a collector's streams. */
 TB_MUST tb_rc tk_report_set_print(const struct tk_report_set *set, enum tk_report_form form,
                                   const Tracecollect__V1__TableSchema *csv_table,
                                   const char *source, const struct tk_report_style *style);

@@ -32,6 +32,8 @@ struct tk_report_set {
   struct tb_arena arena;
   Tracecollect__V1__StreamReport **report;
   size_t n, room;
+  Tracecollect__V1__StreamReport **merged; /* by kind, the sums of several streams' reports */
+  size_t n_merged, merged_room;
   Tracecollect__V1__StreamReport *profile; /* for a file, Go's profile, or NULL */
 };
 
@@ -40,6 +42,10 @@ void tk_report_set_fini(struct tk_report_set *set); /* accepts a zeroed one */
 
 /* Copies a packed StreamReport into the set. TB_NOMEM; TB_CORRUPT: not a report. */
 TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
+
+/* Adds up the reports of each kind of which there are several: those of live streams, or of all if none is live. Numbers
+ * of now would not be those of now with an ended stream's in them. Errors: those of pack/merge.h. */
+TB_MUST tb_rc tk_report_set_merge(struct tk_report_set *set);
 
 /* Orders and analyses a whole trace file. Returns TK_DONE, or TK_FAILED after reporting on stderr:
  * the set then has what precedes the fault, nothing if that was in the header. */

@@ -251,13 +251,27 @@ static void print_notes(const Report *r, Style *style) {
   for (size_t i = 0; i < r->n_notes; i++) tk_words_print(r->notes[i], 0, style);
 }
 
+/* A merged report has none: each stream counts its own. */
+static void print_generations(const StreamReport *report, Style *style) {
+  if (report->instances > 0) return;
+  if (report->first_gen == report->last_gen)
+    fprintf(style->out, ", generation %" PRIu64, report->first_gen);
+  else
+    fprintf(style->out, ", generations %" PRIu64 " to %" PRIu64, report->first_gen,
+            report->last_gen);
+}
+
 static void print_title(const StreamReport *report, const char *source, Style *style) {
   char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
-  char ended[TC_TIME_BYTES];
+  char ended[TC_TIME_BYTES], count[TK_FORMAT_BYTES];
   uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
+  bool is_sum = report->instances > 0;
 
   if (source != NULL)
     snprintf(line, sizeof(line), "%s  %s", report->kind, source);
+  else if (is_sum)
+    snprintf(line, sizeof(line), "%s  %s: %s instance%s", report->kind, report->service,
+             tk_format_count(report->instances, count), report->instances == 1 ? "" : "s");
   else
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
   if (report->ended_wall_ns != 0) {
@@ -268,16 +282,13 @@ static void print_title(const StreamReport *report, const char *source, Style *s
   tk_heading_print(line, style);
   fputs("window ", style->out);
   tk_put_plain(style->out, report->window);
-  fprintf(style->out, ": %s", tk_format_ns(ns, span));
+  fprintf(style->out, ": %s%s", tk_format_ns(is_sum ? report->time_ns : ns, span),
+          is_sum ? " together" : "");
   if (report->until_wall_ns != 0) {
     tc_time_format(report->until_wall_ns, until);
     fprintf(style->out, " until %s", until);
   }
-  fputs(", ", style->out);
-  if (report->first_gen == report->last_gen)
-    fprintf(style->out, "generation %" PRIu64, report->first_gen);
-  else
-    fprintf(style->out, "generations %" PRIu64 " to %" PRIu64, report->first_gen, report->last_gen);
+  print_generations(report, style);
   fprintf(style->out, ", %s events\n", tk_format_count(report->events, events));
   if (report->broken_generations > 0)
     fprintf(style->out, "%" PRIu64 " broken generations are not in it.\n",
