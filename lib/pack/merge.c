@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/map.h"
 #include "online/event/top_rows.h"
 #include "pack/distribution.h"
+#include "pack/merge_index.h"
 #include "pack/merge_schema.h"
 #include "pack/report_read.h"
 #include "pack/text.h"
@@ -27,17 +27,9 @@ typedef Tracecollect__V1__Frame Frame;
 
 enum { SCRATCH_BYTES = 16 << 10, NOTE_BYTES = 160 };
 
-/* Finds the items of a list by hash. */
-struct index {
-  struct tb_map first; /* number + 1 by hash */
-  uint32_t *next;      /* by item: number + 1 of another one with the same hash; 0: none */
-  size_t room, n;
-};
-typedef bool same_fn(const void *list, size_t item, const void *key);
-
 struct rows {
   const TableSchema *schema;
-  struct index index;
+  struct tp_index index;
   Row **row, *other;
   size_t n, room;
   uint64_t left_out; /* rows that parts do not list */
@@ -48,7 +40,7 @@ struct merge {
   uint64_t seed;
   StreamReport *sum;
   Report *report;
-  struct index frames, stacks, instances, notes;
+  struct tp_index frames, stacks, instances, notes;
   const char **instance;
   size_t frames_room, stacks_room, instances_room, notes_room;
   struct rows *table;
@@ -58,31 +50,6 @@ struct merge {
   bool part_is_old;   /* it has lengths without buckets that have quantiles */
   size_t old_parts;
 };
-
-/* ---- items by hash ---- */
-
-static void index_init(struct merge *m, struct index *index) {
-  tb_map_init(&index->first, m->arena->mem, m->seed | 1);
-}
-
-/* Finds the item that is the same as key; if there is none, the caller adds it to the list as item *out. */
-static tb_rc find(struct merge *m, struct index *index, uint64_t hash, same_fn *same,
-                  const void *list, const void *key, size_t *out, bool *out_fresh) {
-  uint64_t *first;
-
-  TB_TRY(tb_map_put(&index->first, hash, &first, NULL));
-  *out_fresh = false;
-  for (uint64_t i = *first; i != 0; i = index->next[i - 1]) {
-    *out = i - 1;
-    if (same(list, i - 1, key)) return TB_OK;
-  }
-  TB_TRY(TB_ARENA_GROW(m->arena, index->next, index->room, index->n));
-  index->next[index->n] = (uint32_t)*first;
-  *out = index->n++;
-  *first = index->n;
-  *out_fresh = true;
-  return TB_OK;
-}
 
 static uint64_t hash_text(uint64_t hash, const char *text) {
   return tb_hash(hash, text, strlen(text) + 1);
@@ -107,8 +74,8 @@ static tb_rc find_frame(struct merge *m, Frame *frame, uint32_t *out) {
   bool is_fresh;
 
   uint64_t hash = hash_text(hash_text(m->seed, frame->function), frame->file);
-  TB_TRY(find(m, &m->frames, tb_hash(hash, &frame->line, sizeof(frame->line)), is_same_frame,
-              r->frames, frame, &item, &is_fresh));
+  TB_TRY(tp_index_find(&m->frames, tb_hash(hash, &frame->line, sizeof(frame->line)), is_same_frame,
+                       r->frames, frame, &item, &is_fresh));
   if (is_fresh) {
     TB_TRY(TB_ARENA_GROW(m->arena, r->frames, m->frames_room, r->n_frames));
     r->frames[r->n_frames++] = frame;
@@ -140,7 +107,7 @@ static tb_rc add_stack(struct merge *m, const Value *value, uint32_t *out) {
     TB_TRY(find_frame(m, (Frame *)(uintptr_t)frame, &stack->frames[stack->n_frames++]));
   }
   uint64_t hash = tb_hash(m->seed, stack->frames, stack->n_frames * sizeof(*stack->frames));
-  TB_TRY(find(m, &m->stacks, hash, is_same_stack, r->stacks, stack, &item, &is_fresh));
+  TB_TRY(tp_index_find(&m->stacks, hash, is_same_stack, r->stacks, stack, &item, &is_fresh));
   if (is_fresh) {
     TB_TRY(TB_ARENA_GROW(m->arena, r->stacks, m->stacks_room, r->n_stacks));
     r->stacks[r->n_stacks++] = stack;
@@ -162,14 +129,9 @@ static tb_rc find_stack(struct merge *m, const Value *value, uint32_t *out) {
 
 /* ---- values ---- */
 
-static bool is_number(const FieldSchema *field) {
-  return field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT ||
-         field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS ||
-         field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_BYTES;
-}
-
 static bool has_sum(const FieldSchema *field) {
-  return is_number(field) || field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+  return tp_field_is_number(field) ||
+         field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
 }
 
 static tb_rc add_distribution(struct merge *m, Value *into, const Value *from) {
@@ -198,7 +160,7 @@ static void add_number(const FieldSchema *field, Value *into, const Value *from)
 }
 
 static tb_rc add_sum(struct merge *m, const FieldSchema *field, Value *into, const Value *from) {
-  if (!is_number(field)) return add_distribution(m, into, from);
+  if (!tp_field_is_number(field)) return add_distribution(m, into, from);
   add_number(field, into, from);
   return TB_OK;
 }
@@ -368,7 +330,7 @@ static tb_rc find_row(struct merge *m, struct rows *t, const Row *from, const si
     hash = hash_value(hash, &value[c]);
   }
   key.value = value;
-  TB_TRY(find(m, &t->index, hash, is_same_row, t->row, &key, &item, out_fresh));
+  TB_TRY(tp_index_find(&t->index, hash, is_same_row, t->row, &key, &item, out_fresh));
   if (!*out_fresh) {
     *out = t->row[item];
     return TB_OK;
@@ -442,38 +404,11 @@ static tb_rc add_table(struct merge *m, struct rows *t) {
 
 /* ---- the order of rows ---- */
 
-static int compare_values(const Value *a, const Value *b) {
-  if (a->is_case != b->is_case)
-    return (a->is_case != TRACECOLLECT__V1__VALUE__IS__NOT_SET) -
-           (b->is_case != TRACECOLLECT__V1__VALUE__IS__NOT_SET);
-  switch (a->is_case) {
-  case TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION:
-    return (a->distribution->total_ns > b->distribution->total_ns) -
-           (a->distribution->total_ns < b->distribution->total_ns);
-  case TRACECOLLECT__V1__VALUE__IS_NUMBER: return (a->number > b->number) - (a->number < b->number);
-  case TRACECOLLECT__V1__VALUE__IS_SHARE: return (a->share > b->share) - (a->share < b->share);
-  default: return 0;
-  }
-}
-
-/* Breaks ties by the key texts, as an analysis does. */
 static bool row_before(const void *rows, uint32_t a, uint32_t b) {
   const struct rows *t = rows;
-  Value **x = t->row[a]->values, **y = t->row[b]->values;
+  int order = tp_rows_compare(t->schema, t->row[a], t->row[b]);
 
-  for (size_t i = 0; i < t->schema->n_sort; i++) {
-    int32_t sort = t->schema->sort[i];
-    size_t column = (size_t)(sort < 0 ? -sort : sort) - 1;
-    int order = compare_values(x[column], y[column]);
-    if (order != 0) return sort < 0 ? order < 0 : order > 0;
-  }
-  for (size_t c = 0; c < t->schema->keys; c++) {
-    if (x[c]->is_case != TRACECOLLECT__V1__VALUE__IS_TEXT || x[c]->is_case != y[c]->is_case)
-      continue;
-    int order = strcmp(x[c]->text, y[c]->text);
-    if (order != 0) return order < 0;
-  }
-  return a < b;
+  return order != 0 ? order < 0 : a < b;
 }
 
 /* Sorts the rows, and sums those above the limit in "other". */
@@ -503,8 +438,8 @@ static tb_rc add_note(struct merge *m, char *note) {
   bool is_fresh;
   size_t item;
 
-  TB_TRY(
-      find(m, &m->notes, hash_text(m->seed, note), is_same_text, r->notes, note, &item, &is_fresh));
+  TB_TRY(tp_index_find(&m->notes, hash_text(m->seed, note), is_same_text, r->notes, note, &item,
+                       &is_fresh));
   if (!is_fresh) return TB_OK;
   TB_TRY(TB_ARENA_GROW(m->arena, r->notes, m->notes_room, r->n_notes));
   r->notes[r->n_notes++] = note;
@@ -547,8 +482,8 @@ static tb_rc add_instance(struct merge *m) {
     m->sum->instances += m->part->instances;
     return TB_OK;
   }
-  TB_TRY(find(m, &m->instances, hash_text(m->seed, m->part->instance), is_same_text, m->instance,
-              m->part->instance, &item, &is_fresh));
+  TB_TRY(tp_index_find(&m->instances, hash_text(m->seed, m->part->instance), is_same_text,
+                       m->instance, m->part->instance, &item, &is_fresh));
   if (!is_fresh) return TB_OK;
   TB_TRY(TB_ARENA_GROW(m->arena, m->instance, m->instances_room, item));
   m->instance[item] = m->part->instance;
@@ -614,7 +549,7 @@ static tb_rc begin(struct merge *m, const StreamReport *first) {
     r->tables[t] = &tables[t];
     tracecollect__v1__table__init(&tables[t]);
     m->table[t] = (struct rows){ .schema = r->schema->tables[t] };
-    index_init(m, &m->table[t].index);
+    tp_index_init(&m->table[t].index, m->arena, m->seed);
   }
   return TB_OK;
 }
@@ -645,15 +580,16 @@ static bool is_valid(StreamReport *const *part, size_t parts) {
 tb_rc tp_merge(struct tb_arena *arena, StreamReport *const *part, size_t parts,
                StreamReport **out) {
   struct merge m = { .arena = arena, .seed = tb_seed() };
-  struct index *const index[] = { &m.frames, &m.stacks, &m.instances, &m.notes };
+  struct tp_index *const index[] = { &m.frames, &m.stacks, &m.instances, &m.notes };
 
   if (!is_valid(part, parts)) return TB_CORRUPT;
   tb_arena_init(&m.scratch, arena->mem, SCRATCH_BYTES);
-  for (size_t i = 0; i < sizeof(index) / sizeof(*index); i++) index_init(&m, index[i]);
+  for (size_t i = 0; i < sizeof(index) / sizeof(*index); i++)
+    tp_index_init(index[i], arena, m.seed);
   tb_rc rc = merge(&m, part, parts);
   for (size_t t = 0; m.table != NULL && t < m.report->n_tables; t++)
-    tb_map_fini(&m.table[t].index.first);
-  for (size_t i = 0; i < sizeof(index) / sizeof(*index); i++) tb_map_fini(&index[i]->first);
+    tp_index_fini(&m.table[t].index);
+  for (size_t i = 0; i < sizeof(index) / sizeof(*index); i++) tp_index_fini(index[i]);
   tb_arena_fini(&m.scratch);
   if (rc == TB_OK) *out = m.sum;
   return rc;

@@ -12,6 +12,7 @@ typedef Tracecollect__V1__StreamReport StreamReport;
 typedef Tracecollect__V1__ReportSchema Schema;
 typedef Tracecollect__V1__TableSchema TableSchema;
 typedef Tracecollect__V1__FieldSchema FieldSchema;
+typedef Tracecollect__V1__Value Value;
 
 enum place { OPTIONS, FIGURES, COLUMNS };
 
@@ -155,4 +156,45 @@ tb_rc tp_merge_schema(struct tb_arena *arena, StreamReport *const *part, size_t 
   *out_whole = w.is_whole;
   *out = schema;
   return TB_OK;
+}
+
+bool tp_field_is_number(const FieldSchema *field) {
+  return field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT ||
+         field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS ||
+         field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_BYTES;
+}
+
+/* ---- the order of rows ---- */
+
+static int compare_values(const Value *a, const Value *b) {
+  if (a->is_case != b->is_case)
+    return (a->is_case != TRACECOLLECT__V1__VALUE__IS__NOT_SET) -
+           (b->is_case != TRACECOLLECT__V1__VALUE__IS__NOT_SET);
+  switch (a->is_case) {
+  case TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION:
+    return (a->distribution->total_ns > b->distribution->total_ns) -
+           (a->distribution->total_ns < b->distribution->total_ns);
+  case TRACECOLLECT__V1__VALUE__IS_NUMBER: return (a->number > b->number) - (a->number < b->number);
+  case TRACECOLLECT__V1__VALUE__IS_SHARE: return (a->share > b->share) - (a->share < b->share);
+  default: return 0;
+  }
+}
+
+int tp_rows_compare(const TableSchema *schema, const Tracecollect__V1__Row *a,
+                    const Tracecollect__V1__Row *b) {
+  Value **x = a->values, **y = b->values;
+
+  for (size_t i = 0; i < schema->n_sort; i++) {
+    int32_t sort = schema->sort[i];
+    size_t column = (size_t)(sort < 0 ? -sort : sort) - 1;
+    int order = compare_values(x[column], y[column]);
+    if (order != 0) return sort < 0 ? order : -order;
+  }
+  for (size_t c = 0; c < schema->keys; c++) {
+    if (x[c]->is_case != TRACECOLLECT__V1__VALUE__IS_TEXT || x[c]->is_case != y[c]->is_case)
+      continue;
+    int order = strcmp(x[c]->text, y[c]->text);
+    if (order != 0) return order;
+  }
+  return 0;
 }

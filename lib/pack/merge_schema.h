@@ -15,5 +15,10 @@
 /* Each part has a schema. *out_whole is set to false if a part has more than the result. */
 TB_MUST tb_rc tp_merge_schema(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
                               size_t parts, bool *out_whole, Tracecollect__V1__ReportSchema **out);
+/* Returns true for numbers that can be added up. */
+bool tp_field_is_number(const Tracecollect__V1__FieldSchema *field);
+/* Compares two rows in the schema's order; ties by the key texts, as an analysis does. Below 0: a is first. */
+int tp_rows_compare(const Tracecollect__V1__TableSchema *schema, const Tracecollect__V1__Row *a,
+                    const Tracecollect__V1__Row *b);
 
 #endif

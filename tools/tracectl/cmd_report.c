@@ -388,17 +388,6 @@ static int report_file(const struct report_options *o, const char *path) {
 
 /* ---- a collector's streams ---- */
 
-/* Gets the reports; those of a whole service are also added up. */
-static tb_rc get_reports(const struct report_options *o, struct tk_client *client,
-                         struct tk_report_set *set, struct tb_diag *diag) {
-  const struct tk_selector *s = &o->selector;
-
-  TB_TRY(tk_report_live(client, &o->ask, s, set, diag));
-  if (s->service == NULL || s->instance != NULL || s->has_stream) return TB_OK;
-  tb_rc rc = tk_report_set_merge(set);
-  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "the reports cannot be added up");
-}
-
 static int report_once(const struct report_options *o, struct tk_client *client) {
   struct tk_report_set set;
   struct tb_diag diag;
@@ -406,7 +395,7 @@ static int report_once(const struct report_options *o, struct tk_client *client)
 
   tb_diag_clear(&diag);
   tk_report_set_init(&set);
-  tb_rc rc = get_reports(o, client, &set, &diag);
+  tb_rc rc = tk_report_service(client, &o->ask, &o->selector, &set, &diag);
   if (rc != TB_OK) {
     code = tk_remote_fail("report", rc, &diag);
   } else {
@@ -427,7 +416,7 @@ static tb_rc watch_page(const struct report_options *o, struct tk_client *client
   struct tk_report_set set;
 
   tk_report_set_init(&set);
-  tb_rc rc = get_reports(o, client, &set, diag);
+  tb_rc rc = tk_report_service(client, &o->ask, &o->selector, &set, diag);
   if (rc == TB_OK) {
     if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
     *out_code = output_reports(o, &set, NULL);

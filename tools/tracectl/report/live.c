@@ -51,3 +51,12 @@ tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
   }
   return put_live_first(set);
 }
+
+tb_rc tk_report_service(struct tk_client *client, const struct tk_report_ask *ask,
+                        const struct tk_selector *selector, struct tk_report_set *set,
+                        struct tb_diag *diag) {
+  TB_TRY(tk_report_live(client, ask, selector, set, diag));
+  if (selector->service == NULL || selector->instance != NULL || selector->has_stream) return TB_OK;
+  tb_rc rc = tk_report_set_merge(set);
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "the reports cannot be added up");
+}

@@ -11,5 +11,9 @@
 TB_MUST tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                              const struct tk_selector *selector, struct tk_report_set *set,
                              struct tb_diag *diag);
+/* As tk_report_live(); the reports of a whole service are also added up. */
+TB_MUST tb_rc tk_report_service(struct tk_client *client, const struct tk_report_ask *ask,
+                                const struct tk_selector *selector, struct tk_report_set *set,
+                                struct tb_diag *diag);
 
 #endif
