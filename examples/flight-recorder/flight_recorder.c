@@ -81,14 +81,14 @@ int main(int argc, char **argv) {
                                      .service = "flight-recorder",
                                      .record_ms = keep_s * 1000 };
   struct ta_emit_config how = { .generation_ms = 200 };
+  watch(SIGTERM, on_term);
+  watch(SIGUSR1, on_usr1);
   int error = ta_emit_start(&where, &how);
   if (error != TA_OK) {
     fprintf(stderr, "flight_recorder: %s\n", ta_strerror(error));
     return 1;
   }
   step = ta_name_of("step");
-  watch(SIGTERM, on_term);
-  watch(SIGUSR1, on_usr1);
   for (int i = 0; i < WORKERS; i++) pthread_create(&worker[i], NULL, work, NULL);
   while (!stopped) {
     nap(250);
