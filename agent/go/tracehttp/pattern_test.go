@@ -14,7 +14,7 @@ func TestAPatternIsTheName(t *testing.T) {
 	for pattern, want := range map[string]string{"/pot/{id}": "GET /pot/{id}", "GET /pot/{id}": "GET /pot/{id}"} {
 		var got string
 		mux := http.NewServeMux()
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { got = nameOf(r) })
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { got = nameOf(r, patternOf(r)) })
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/pot/17", nil))
 		if got != want {
 			t.Errorf("%s: %s", pattern, got)

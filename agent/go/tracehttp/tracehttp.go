@@ -17,11 +17,11 @@ import (
 	"tracecollect.invalid/traceagent"
 )
 
-// Handler wraps next. name returns the name of a request's task; nil: the method, and the pattern if a ServeMux
-// has already chosen one (Go 1.23). Names should be from a small set: reports have a row for each.
+// Handler wraps next. name returns the name of a request's task; nil: the method, and the pattern that next matches if
+// it is a *http.ServeMux, or that an outer ServeMux has already chosen (Go 1.23). Names should be from a small set: reports have a row for each.
 func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 	if name == nil {
-		name = nameOf
+		name = nameIn(next)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !trace.IsEnabled() {
@@ -38,9 +38,20 @@ func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 	})
 }
 
+// nameIn returns a function for the names of requests to next, whose ServeMux chooses the pattern after the task has begun.
+func nameIn(next http.Handler) func(*http.Request) string {
+	mux, isMux := next.(*http.ServeMux)
+	if !isMux {
+		return func(r *http.Request) string { return nameOf(r, patternOf(r)) }
+	}
+	return func(r *http.Request) string {
+		_, pattern := mux.Handler(r)
+		return nameOf(r, pattern)
+	}
+}
+
 // nameOf returns method and pattern, the method once. Unknown methods become "other", so that the set of names stays small.
-func nameOf(r *http.Request) string {
-	pattern := patternOf(r)
+func nameOf(r *http.Request, pattern string) string {
 	method := r.Method
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:

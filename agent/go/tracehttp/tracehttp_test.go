@@ -68,9 +68,29 @@ func TestWithoutATraceItOnlyHandles(t *testing.T) {
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ method, want string }{{"GET", "GET"}, {"POST", "POST"}, {"BREW", "other"}} {
 		r := httptest.NewRequest(c.method, "/pot/17", nil)
-		if got := nameOf(r); got != c.want {
+		if got := nameOf(r, ""); got != c.want {
 			t.Errorf("%s: %s", c.method, got)
 		}
+	}
+}
+
+func TestAPatternOfTheMuxIsTheName(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/pot/", func(http.ResponseWriter, *http.Request) {})
+	name := nameIn(mux)
+	for path, want := range map[string]string{"/pot/17": "GET /pot/", "/nowhere": "GET"} {
+		if got := name(httptest.NewRequest("GET", path, nil)); got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	var recorded bytes.Buffer
+	if err := trace.Start(&recorded); err != nil {
+		t.Fatal(err)
+	}
+	Handler(mux, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/pot/17", nil))
+	trace.Stop()
+	if !bytes.Contains(recorded.Bytes(), []byte("GET /pot/")) {
+		t.Error("the pattern is not in the trace")
 	}
 }
 
