@@ -10,20 +10,10 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* Parses a time as in the configuration, and a plain number as seconds, which people mean at a terminal. */
-static bool parse_span(const char *text, uint64_t *out_ns) {
-  char seconds[32];
-  size_t n = strspn(text, "0123456789");
-
-  if (text[n] != '\0' || n + sizeof "s" > sizeof seconds) return tc_parse_time_ns(text, out_ns);
-  snprintf(seconds, sizeof seconds, "%ss", text);
-  return tc_parse_time_ns(seconds, out_ns);
-}
-
 tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns) {
   uint64_t span;
 
-  if (!parse_span(text, &span) || span == 0)
+  if (!tc_parse_time_ns(text, &span) || span == 0)
     return tb_fail(diag, TB_BROKEN, "\"%.80s\" is not a span of time: 30s, 5m, 24h, 7d", text);
   *out_ns = span;
   return TB_OK;
@@ -129,7 +119,7 @@ tb_rc tc_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag
     *out_wall_ns = now_wall_ns;
     return TB_OK;
   }
-  if (*text == '-' && parse_span(text + 1, &span)) {
+  if (*text == '-' && tc_parse_time_ns(text + 1, &span)) {
     *out_wall_ns = span < now_wall_ns ? now_wall_ns - span : 1;
     return TB_OK;
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times as users write them: RFC 3339 (2026-03-01T12:00:00Z, with or without fraction and zone; without a zone: local
  * time), a date alone (local midnight), @UNIX (with or without fraction), now, and -5m (that long before now). Spans:
- * 10ms, 30s, 5m, 24h, 7d, 1h30m; a plain number is seconds.
+ * 10ms, 30s, 5m, 24h, 7d, 1h30m; a unit is required.
  *
  * Time      wall clock, nanoseconds since 1970.
  * Errors    TB_BROKEN with the reason in diag.

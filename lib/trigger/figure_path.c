@@ -106,6 +106,8 @@ static void try_path(struct near *near, const char *path) {
   size_t distance = tb_nearest_distance(near->typed, path), at = near->n;
 
   if (distance > strlen(near->typed) / 2) return;
+  for (unsigned i = 0; i < near->n; i++)
+    if (strcmp(near->best[i].path, path) == 0) return; /* a figure and a table have this name */
   while (at > 0 && near->best[at - 1].distance > distance) at--;
   if (at == NEAR_MAX) return;
   if (near->n < NEAR_MAX) near->n++;

@@ -111,6 +111,7 @@ class Manual(Case):
             done = self.tracectl(slip, expect=2)
             self.assertEqual(done.err, f'tracectl: no verb "{slip}"; did you mean "{verb}"?\n')
         self.assertIn("'tracectl help' lists them", self.tracectl("xyzzy", expect=2).err)
+        self.assertRegex(self.tracectl("tables", "kinds").out, r"(?m)^experiments .*\(named by the trace\)$")
         self.assertIn("did you mean 'metrics'?", self.tracectl("tables", "metrisc", expect=2).err)
         self.assertIn("--tls may be one of --tls-ca, --tls-cert", self.tracectl("list", "--tls", "x", expect=2).err)
         self.assertIn("--json takes no value", self.tracectl("list", "--json=1", expect=2).err)

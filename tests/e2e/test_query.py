@@ -106,7 +106,7 @@ class Query(Case):
                            ("CREATE TEMP TABLE t(a)", "is refused"), ("PRAGMA writable_schema=1", "PRAGMA is refused"),
                            ("SELECT load_extension('x')", "function is refused"), ("VACUUM INTO 'x.db'", "refused"),
                            ("SELECT * FORM spans", "SELECT * FORM spans\n           ^"), ("SELECT\n nope FROM spans", " nope FROM spans\n   ^"),
-                           ("SELECT *\nFROM spanz", "FROM spanz\n       ^"),
+                           ("SELECT *\nFROM spanz", "FROM spanz\n       ^\n  There are generations, "),
                            ("SELECT 1; SELECT 2", "one statement at a time"), ("", "a SELECT is required")):
             done = self.tracectl("query", trace, sql, expect=2)
             self.assertIn(words, done.err, sql)

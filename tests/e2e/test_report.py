@@ -167,6 +167,8 @@ class Verb(Case):
         self.tracectl("report", "stw", trace, "--fail-on", "stw.nothing > 4", expect=2)
         done = self.tracectl("report", "all", trace, "--fail-on", "syscall.blockd_now > 4", expect=2)
         self.assertIn("near: syscall.blocked_now", done.err)
+        done = self.tracectl("report", "leak", trace, "--fail-on", "leak.suspect > 0", expect=2)
+        self.assertIn("near: leak.suspects, leak.suspects.rise", done.err, "a figure and a table have this name; once is enough")
 
     def test_conditions_have_the_same_verdict_whatever_is_shown(self):
         trace = self.trace("g26-gens")

@@ -45,13 +45,6 @@ static tb_rc read_kind(const struct tk_option *option, const char *value, void *
   return tk_option_needs(option, "a kind of `tracectl tables kinds events`", value, diag);
 }
 
-/* A plain number would be seconds, which is hardly intended here. */
-static tb_rc read_duration(const struct tk_option *option, const char *value, void *field,
-                           struct tb_diag *diag) {
-  if (value[strspn(value, "0123456789")] != '\0') return tk_read_span(option, value, field, diag);
-  return tk_option_needs(option, "a unit (10us, 5ms, 1s)", value, diag);
-}
-
 #define AT(member) offsetof(struct tailing, member)
 const struct tk_option tk_tail_options[] = {
   TK_OPTION('n', NULL, "N", tk_read_count, AT(limit), "end after N lines"),
@@ -60,7 +53,7 @@ const struct tk_option tk_tail_options[] = {
             "name (GoBlock); may be given several times"),
   TK_OPTION(0, "goroutine", "N", tk_read_count, AT(ask.goroutine),
             "only events of this goroutine, or about it"),
-  TK_OPTION(0, "min-duration", "SPAN", read_duration, AT(ask.duration_ns),
+  TK_OPTION(0, "min-duration", "SPAN", tk_read_span, AT(ask.duration_ns),
             "only events that end what lasted so long: 10ms, 1s"),
   TK_OPTION(0, "since", "T", tk_read_time, AT(ask.selector.since_wall_ns),
             "events from the archive first, of generations traced at T or later, by the program's "

@@ -108,6 +108,7 @@ Test(options, a_value_that_does_not_fit_is_told_with_what_is_needed) {
   expect_refused("-d four", "-d needs one of one, two, three, not 'four'");
   expect_refused("-d on", "-d needs one of one, two, three, not 'on'");
   expect_refused("--span x", "--span needs a span of time (10ms, 30s, 5m, 24h), not 'x'");
+  expect_refused("--span 10", "--span needs a span of time (10ms, 30s, 5m, 24h), not '10'");
   expect_refused("--since soon",
                  "--since needs a time (2026-03-01T12:00:00Z, -5m, now or @UNIX), not 'soon'");
   expect_refused("--at soon",

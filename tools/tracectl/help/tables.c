@@ -12,6 +12,7 @@
 #include "proto/route.h"
 #include "tls/role.h"
 #include "tools/tracectl/help/verbs.h"
+#include "wire/experiments.h"
 #include "wire/spec.h"
 
 static void row(struct tk_table *t, const char *const *cells) {
@@ -105,7 +106,8 @@ static void fill_kinds(struct tk_table *t) {
     char names[512] = "";
     for (const uint8_t *type = to_kinds[i].types; *type != 0; type++) {
       size_t n = strlen(names);
-      snprintf(names + n, sizeof names - n, "%s%s", n == 0 ? "" : ", ", tw_spec(*type)->name);
+      snprintf(names + n, sizeof names - n, "%s%s", n == 0 ? "" : ", ",
+               *type == TW_OWN_EVENT_FIRST ? "(named by the trace)" : tw_spec(*type)->name);
     }
     ROW(t, to_kinds[i].name, to_kinds[i].about, names);
   }

@@ -77,15 +77,28 @@ static void point_at(const char *sql, int offset) {
   fprintf(stderr, "  %.*s\n  %*s^\n", (int)(end - begin), begin, (int)(sql + offset - begin), "");
 }
 
-/* SQLite has no offset for a missing table: searches for the name. */
-static int error_offset(const struct query *q) {
+static const char *missing_table(const struct query *q) {
   static const char no_table[] = "no such table: ";
   const char *why = sqlite3_errmsg(q->db);
+
+  return strncmp(why, no_table, strlen(no_table)) == 0 ? why + strlen(no_table) : NULL;
+}
+
+/* SQLite has no offset for a missing table: searches for the name. */
+static int error_offset(const struct query *q) {
+  const char *table = missing_table(q);
   int offset = sqlite3_error_offset(q->db);
 
-  if (offset >= 0 || strncmp(why, no_table, strlen(no_table)) != 0) return offset;
-  const char *at = strstr(q->sql, why + strlen(no_table));
+  if (offset >= 0 || table == NULL) return offset;
+  const char *at = strstr(q->sql, table);
   return at != NULL ? (int)(at - q->sql) : -1;
+}
+
+static void list_tables(void) {
+  fputs("  There are", stderr);
+  for (size_t i = 0; tk_tables_name(i) != NULL; i++)
+    fprintf(stderr, "%s %s", i > 0 ? "," : "", tk_tables_name(i));
+  fputs(".\n", stderr);
 }
 
 static int fail(const struct query *q) {
@@ -95,6 +108,7 @@ static int fail(const struct query *q) {
   if (sqlite3_errmsg(q->db)[0] != 0)
     tk_fail("query", "%s", sqlite3_errmsg(q->db)); /* otherwise already reported */
   if (offset >= 0 && (size_t)offset <= strlen(q->sql)) point_at(q->sql, offset);
+  if (missing_table(q) != NULL) list_tables();
   return offset >= 0 ? TK_USAGE : TK_FAILED;
 }
 

@@ -136,11 +136,14 @@ static tb_rc take_topic(struct tk_tail_ask *ask, struct tb_diag *diag) {
 
 tb_rc tk_tail_resolve(struct tk_tail_ask *ask, struct tb_diag *diag) {
   const struct tk_selector *s = &ask->selector;
-  bool chosen = ask->lease;
+  bool chosen = ask->lease, is_live = ask->reports || ask->generations || ask->alerts;
 
   if (*ask->topic != '\0' && (s->service != NULL || s->instance != NULL))
     return tb_fail(diag, TB_BROKEN, "streams stand in the topic or in --service, not in both");
   TB_TRY(take_topic(ask, diag));
+  if (s->since_wall_ns != 0 && (is_live || (!ask->lease && !ask->events)))
+    return tb_fail(diag, TB_BROKEN,
+                   "--since replays events; reports, generations and alerts come live only");
   if (s->service != NULL) snprintf(ask->service, sizeof ask->service, "%s", s->service);
   if (s->instance != NULL) snprintf(ask->instance, sizeof ask->instance, "%s", s->instance);
   if (ask->goroutine != 0 || ask->duration_ns != 0 || s->since_wall_ns != 0) {
