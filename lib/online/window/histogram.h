@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-  TO_SCALE_MAX = 6, /* bounds grow by 1.09 %: a quantile is at most 0.55 % off */
+  TO_SCALE_MAX = 6, /* a quantile is at most 0.55 % off here; rows may have a lower scale */
   TO_SCALE_MIN = 1, /* 128 buckets are enough for all lengths */
   TO_SCALE_STEPS = 1 << TO_SCALE_MAX,
   TO_PLACE_OF_SECOND = 2048, /* scale 6: the bucket that begins at 1 s */
