@@ -69,18 +69,11 @@ static void set_quantiles(Distribution *d) {
                                   .n = (uint32_t)d->n_buckets,
                                   .bucket = d->buckets,
                                   .zero = d->zeros };
-  const struct {
-    unsigned permille;
-    uint64_t *ns;
-  } quantile[] = {
-    { 500, &d->p50_ns }, { 900, &d->p90_ns }, { 990, &d->p99_ns }, { 999, &d->p999_ns }
-  };
+  uint64_t *const out[] = { &d->p50_ns, &d->p90_ns, &d->p99_ns, &d->p999_ns };
 
-  for (size_t i = 0; i < sizeof(quantile) / sizeof(*quantile); i++) {
-    uint64_t rank = to_histogram_rank(d->count, quantile[i].permille);
-    bool is_known = d->count > 0 && !d->no_quantiles;
-    *quantile[i].ns = is_known ? to_histogram_length(&h, rank, d->min_ns, d->max_ns) : 0;
-  }
+  for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++) *out[i] = 0;
+  if (d->count > 0 && !d->no_quantiles)
+    to_histogram_quantiles(&h, d->count, d->min_ns, d->max_ns, out);
 }
 
 bool tp_distribution_is_whole(const Distribution *d) {

@@ -122,3 +122,11 @@ uint64_t to_histogram_length(const struct to_histogram *h, uint64_t rank, uint64
   if (ns < min) return min;
   return ns < max ? ns : max;
 }
+
+void to_histogram_quantiles(const struct to_histogram *h, uint64_t count, uint64_t min,
+                            uint64_t max, uint64_t *const out[4]) {
+  static const unsigned permille[] = { 500, 900, 990, 999 };
+
+  for (unsigned i = 0; i < 4; i++)
+    *out[i] = to_histogram_length(h, to_histogram_rank(count, permille[i]), min, max);
+}

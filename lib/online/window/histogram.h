@@ -64,6 +64,9 @@ double to_histogram_bound_ns(int32_t index, int scale);
 uint64_t to_histogram_middle_ns(int32_t index, int scale);
 /* Returns the rank of a quantile among count lengths, rounded up, from 1. */
 uint64_t to_histogram_rank(uint64_t count, unsigned permille);
+/* Writes p50, p90, p99 and p99.9 of count > 0 lengths, within [min, max]. */
+void to_histogram_quantiles(const struct to_histogram *h, uint64_t count, uint64_t min,
+                            uint64_t max, uint64_t *const out[4]);
 /* Returns the length of this rank, within [min, max]: the first is min, the last max. rank: from 1 to the number of lengths. */
 uint64_t to_histogram_length(const struct to_histogram *h, uint64_t rank, uint64_t min,
                              uint64_t max);

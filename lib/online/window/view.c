@@ -164,17 +164,9 @@ static size_t choose_rows(const struct to_windows *w, const struct to_view_part 
 }
 
 static void set_quantiles(struct to_distribution *d) {
-  const struct {
-    unsigned permille;
-    uint64_t *ns;
-  } quantile[] = {
-    { 500, &d->p50_ns }, { 900, &d->p90_ns }, { 990, &d->p99_ns }, { 999, &d->p999_ns }
-  };
+  uint64_t *const out[] = { &d->p50_ns, &d->p90_ns, &d->p99_ns, &d->p999_ns };
 
-  for (size_t i = 0; i < sizeof(quantile) / sizeof(*quantile); i++)
-    *quantile[i].ns =
-        to_histogram_length(&d->histogram, to_histogram_rank(d->sum.count, quantile[i].permille),
-                            d->sum.min_ns, d->sum.max_ns);
+  to_histogram_quantiles(&d->histogram, d->sum.count, d->sum.min_ns, d->sum.max_ns, out);
 }
 
 tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part, uint32_t first,
