@@ -2,6 +2,7 @@
 #include "online/window/packed.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/varint.h"
@@ -84,35 +85,66 @@ void to_packed_sums(const struct to_packed *block, struct to_cells *c) {
 
 /* ---- buckets of one series ---- */
 
-static void count_place(struct to_tally *t, uint32_t place, uint64_t n) {
-  t->bucket[place] += n;
-  if (place == 0) return;
-  if (t->first == 0 || place < t->first) t->first = place;
-  if (place > t->last) t->last = place;
+/* Returns the lowest used place above 0; 0: none. */
+static uint32_t first_place(const struct to_buckets *b) {
+  unsigned half = b->words[0] == 0;
+
+  if (b->words[half] == 0) return 0;
+  unsigned word = half * 64 + (unsigned)__builtin_ctzll(b->words[half]);
+  return word * 64 + (unsigned)__builtin_ctzll(b->used[word]);
 }
 
-/* Returns how many scales lower the places first to last are at most max buckets. */
-static int steps_down(uint32_t first, uint32_t last, int scale, size_t max) {
+static uint32_t last_place(const struct to_buckets *b) {
+  unsigned half = b->words[1] != 0;
+
+  if (b->words[half] == 0) return 0;
+  unsigned word = half * 64 + 63 - (unsigned)__builtin_clzll(b->words[half]);
+  return word * 64 + 63 - (unsigned)__builtin_clzll(b->used[word]);
+}
+
+/* Returns how many scales lower the used places are at most max buckets. */
+static int steps_down(const struct to_buckets *b, int scale, size_t max) {
+  uint32_t first = first_place(b), last = last_place(b);
   int steps = 0;
 
   while (scale - steps > TO_SCALE_MIN && (last >> steps) - (first >> steps) >= max) steps++;
   return steps;
 }
 
-struct to_histogram to_buckets_take(struct to_tally *t, int scale, size_t max, uint64_t *bucket) {
-  int steps = steps_down(t->first, t->last, scale, max);
-  struct to_histogram h = { .scale = scale - steps, .bucket = bucket, .zero = t->bucket[0] };
+/* Lists the used places above 0 in order and takes their bits away; returns how many. */
+static size_t list_places(struct to_buckets *b) {
+  size_t n = 0;
 
-  t->bucket[0] = 0;
-  if (t->first == 0) return h;
-  h.first = to_place_index(t->first >> steps, h.scale);
-  h.n = (t->last >> steps) - (t->first >> steps) + 1;
+  for (unsigned half = 0; half < 2; half++)
+    for (; b->words[half] != 0; b->words[half] &= b->words[half] - 1) {
+      unsigned word = half * 64 + (unsigned)__builtin_ctzll(b->words[half]);
+      for (uint64_t used = b->used[word]; used != 0; used &= used - 1)
+        b->listed[n++] = (uint16_t)(word * 64 + (unsigned)__builtin_ctzll(used));
+      b->used[word] = 0;
+    }
+  return n;
+}
+
+static uint64_t take_count(struct to_buckets *b, uint32_t place) {
+  uint64_t n = b->count[place];
+
+  b->count[place] = 0;
+  return n;
+}
+
+struct to_histogram to_buckets_take(struct to_tally *t, int scale, size_t max, uint64_t *bucket) {
+  struct to_buckets *b = &t->buckets;
+  int steps = steps_down(b, scale, max);
+  uint32_t first = first_place(b) >> steps;
+  struct to_histogram h = { .scale = scale - steps, .bucket = bucket, .zero = take_count(b, 0) };
+
+  if (first == 0) return h;
+  h.first = to_place_index(first, h.scale);
+  h.n = (last_place(b) >> steps) - first + 1;
   memset(bucket, 0, h.n * sizeof(*bucket));
-  for (uint32_t p = t->first; p <= t->last; p++) {
-    bucket[(p >> steps) - (t->first >> steps)] += t->bucket[p];
-    t->bucket[p] = 0;
-  }
-  t->first = t->last = 0;
+  size_t n = list_places(b);
+  for (size_t i = 0; i < n; i++)
+    bucket[(b->listed[i] >> steps) - first] += take_count(b, b->listed[i]);
   return h;
 }
 
@@ -126,43 +158,10 @@ struct writer {
   uint64_t lengths_min; /* rows with fewer have no words */
   uint32_t last;        /* series of the last row + 1 */
   size_t words;         /* in rows */
-  struct {
-    size_t head;                   /* where it begins */
-    uint32_t before, place, words; /* before: place of the last word */
-    uint64_t n;                    /* lengths at place, whose word is not yet written */
-  } row;
 };
 
 static bool is_whole(const struct to_packed_form *form, uint32_t series) {
   return form->parent[series] == TO_NO_SERIES;
-}
-
-/* Begins a row of at most max words, behind room for its head, which tells how many there are. */
-static tb_rc begin_row(struct writer *w, size_t max) {
-  TB_TRY(to_tally_bytes(w->t, ROW_BYTES_MAX + max * WORD_BYTES_MAX));
-  w->row.head = w->t->bytes_n;
-  w->t->bytes_n += ROW_BYTES_MAX;
-  w->row.before = w->row.place = w->row.words = 0;
-  w->row.n = 0;
-  return TB_OK;
-}
-
-static void write_word(struct writer *w) {
-  if (w->row.n == 0) return;
-  write_varint(w->t, (uint64_t)(w->row.place - w->row.before) << 1 | (w->row.n != 1));
-  if (w->row.n != 1) write_varint(w->t, w->row.n);
-  w->row.before = w->row.place;
-  w->row.n = 0;
-  w->row.words++;
-}
-
-/* Adds n lengths at this place, which is not lower than the one before. */
-static inline void add_lengths(struct writer *w, uint32_t place, uint64_t n) {
-  if (place != w->row.place) {
-    write_word(w);
-    w->row.place = place;
-  }
-  w->row.n += n;
 }
 
 static void write_head(struct writer *w, uint32_t series, uint64_t lengths, uint32_t words,
@@ -175,37 +174,50 @@ static void write_head(struct writer *w, uint32_t series, uint64_t lengths, uint
   if (!is_whole(w->form, series)) w->words += words;
 }
 
-static void end_row(struct writer *w, uint32_t series, uint64_t lengths, int scale) {
-  struct to_tally *t = w->t;
-
-  write_word(w);
-  const unsigned char *words = t->bytes + w->row.head + ROW_BYTES_MAX;
-  size_t bytes = t->bytes_n - w->row.head - ROW_BYTES_MAX;
-  t->bytes_n = w->row.head;
-  write_head(w, series, lengths, w->row.words, scale, bytes);
-  memmove(t->bytes + t->bytes_n, words, bytes);
-  t->bytes_n += bytes;
-}
-
 static size_t buckets_max(const struct writer *w, uint32_t series) {
   return is_whole(w->form, series) ? TO_BUCKETS_MAX : w->buckets;
 }
 
-/* Writes a row of the counted buckets, and clears them. */
+static inline unsigned char *put_word(unsigned char *at, uint32_t step, uint64_t n) {
+  at += tw_varint_write(at, (uint64_t)step << 1 | (n != 1));
+  return n == 1 ? at : at + tw_varint_write(at, n);
+}
+
+/* Writes the counted buckets as words, and clears them. */
+static unsigned char *put_buckets(struct to_buckets *b, int steps, unsigned char *at,
+                                  uint32_t *out_words) {
+  size_t n = list_places(b);
+  uint64_t count = take_count(b, 0); /* at place, whose word is not yet written */
+  uint32_t before = 0, place = 0;    /* before: of the last word */
+
+  *out_words = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint32_t next = (uint32_t)b->listed[i] >> steps;
+    if (next != place && count > 0) {
+      at = put_word(at, place - before, count);
+      before = place;
+      count = 0;
+      ++*out_words;
+    }
+    place = next;
+    count += take_count(b, b->listed[i]);
+  }
+  ++*out_words;
+  return put_word(at, place - before, count);
+}
+
+/* Writes a row of the counted buckets, at least one. The head says how many words there are, so they are written first. */
 static tb_rc put_row(struct writer *w, uint32_t series, uint64_t lengths, int scale) {
   struct to_tally *t = w->t;
-  int steps = steps_down(t->first, t->last, scale, buckets_max(w, series));
+  int steps = steps_down(&t->buckets, scale, buckets_max(w, series));
+  uint32_t n;
 
-  TB_TRY(begin_row(w, TO_BUCKETS_MAX + 1));
-  if (t->bucket[0] > 0) add_lengths(w, 0, t->bucket[0]);
-  for (uint32_t p = t->first; p > 0 && p <= t->last; p++) {
-    if (t->bucket[p] == 0) continue;
-    add_lengths(w, p >> steps, t->bucket[p]);
-    t->bucket[p] = 0;
-  }
-  t->bucket[0] = 0;
-  t->first = t->last = 0;
-  end_row(w, series, lengths, scale - steps);
+  TB_TRY(to_tally_bytes(t, ROW_BYTES_MAX + (TO_BUCKETS_MAX + 1) * WORD_BYTES_MAX));
+  unsigned char *words = t->bytes + t->bytes_n + ROW_BYTES_MAX;
+  size_t bytes = (size_t)(put_buckets(&t->buckets, steps, words, &n) - words);
+  write_head(w, series, lengths, n, scale - steps, bytes);
+  memmove(t->bytes + t->bytes_n, words, bytes);
+  t->bytes_n += bytes;
   return TB_OK;
 }
 
@@ -261,7 +273,7 @@ void to_row_count(const struct to_row *row, int scale, struct to_tally *t) {
   while (at < row->end) {
     uint64_t word = read_varint(&at);
     place += (uint32_t)(word >> 1);
-    count_place(t, place >> steps, (word & 1) != 0 ? read_varint(&at) : 1);
+    to_buckets_add(&t->buckets, place >> steps, (word & 1) != 0 ? read_varint(&at) : 1);
   }
 }
 
@@ -274,8 +286,6 @@ struct rows {
   size_t n;
   const uint64_t *set; /* series that become parts of `into` */
   uint32_t into;
-  const uint64_t *word; /* sorted */
-  size_t words;
 };
 
 /* Writes the rows with fewer buckets until they are few enough. */
@@ -286,6 +296,7 @@ static tb_rc put_rows(struct to_tally *t, const struct to_packed_form *form,
 
   for (;;) {
     rc = rows->put(rows, &w);
+    if (rc != TB_OK) t->buckets = (struct to_buckets){ 0 };
     if (rc != TB_OK || w.words <= form->words_max) break;
     if (w.buckets > ROW_BUCKETS_MIN)
       w.buckets /= 2;
@@ -320,81 +331,56 @@ static tb_rc make(struct to_tally *t, const struct to_packed_form *form,
 
 /* ---- from the tally ---- */
 
-enum { RADIX_BITS = 11, RADIX = 1 << RADIX_BITS };
-
-/* Radix sort by key; a pass in which all digits are equal is skipped. Returns the array with the result. */
-static uint64_t *sort_words(uint64_t *word, uint64_t *other, size_t n) {
-  for (unsigned shift = 32; shift < 64; shift += RADIX_BITS) {
-    uint32_t place[RADIX] = { 0 }, sum = 0;
-    for (size_t i = 0; i < n; i++) place[word[i] >> shift & (RADIX - 1)]++;
-    if (n == 0 || place[word[0] >> shift & (RADIX - 1)] == n) continue;
-    for (unsigned r = 0; r < RADIX; r++) {
-      uint32_t here = place[r];
-      place[r] = sum;
-      sum += here;
-    }
-    for (size_t i = 0; i < n; i++) other[place[word[i] >> shift & (RADIX - 1)]++] = word[i];
-    uint64_t *swap = word;
-    word = other;
-    other = swap;
-  }
-  return word;
-}
-
 static uint32_t word_series(uint64_t word) {
   return (uint32_t)(word >> (32 + TO_PLACE_BITS));
 }
 
-static uint32_t word_place(uint64_t word) {
-  return word >> 32 & ((1u << TO_PLACE_BITS) - 1);
-}
+/* Lists the words by series, also of what they are parts of. */
+static void list_words(struct to_tally *t, const struct to_packed_form *form) {
+  const uint64_t all_but_series = (UINT64_C(1) << (32 + TO_PLACE_BITS)) - 1;
+  uint32_t end = 0;
 
-/* Writes the row of n words of one series. */
-static tb_rc put_series(struct writer *w, uint32_t series, const uint64_t *word, size_t n,
-                        uint64_t lengths) {
-  size_t zero =
-      word_place(word[0]) == 0 && n > 1; /* the first place above 0, unless there is none */
-
-  while (zero + 1 < n && word_place(word[zero]) == 0) zero++;
-  int steps = steps_down(word_place(word[zero]), word_place(word[n - 1]), TO_SCALE_MAX,
-                         buckets_max(w, series));
-  TB_TRY(begin_row(w, n));
-  for (size_t i = 0; i < n; i++) add_lengths(w, word_place(word[i]) >> steps, (uint32_t)word[i]);
-  end_row(w, series, lengths, TO_SCALE_MAX - steps);
-  return TB_OK;
+  for (size_t i = 0; i < t->places; i++)
+    for (uint32_t s = t->word[i] != 0 ? word_series(t->word[i]) : TO_NO_SERIES; s != TO_NO_SERIES;
+         s = form->parent[s])
+      t->list_end[s]++;
+  for (size_t i = 0; i < t->sums.used_n; i++) {
+    uint32_t words = t->list_end[t->sums.used[i]];
+    t->list_end[t->sums.used[i]] = end;
+    end += words;
+  }
+  for (size_t i = 0; i < t->places; i++)
+    for (uint32_t s = t->word[i] != 0 ? word_series(t->word[i]) : TO_NO_SERIES; s != TO_NO_SERIES;
+         s = form->parent[s])
+      t->list[t->list_end[s]++] = t->word[i] & all_but_series;
 }
 
 static tb_rc put_words(const struct rows *rows, struct writer *w) {
-  for (size_t i = 0, n; i < rows->words; i += n) {
-    uint32_t series = word_series(rows->word[i]);
+  const struct to_tally *t = w->t;
+  size_t i = 0;
+
+  (void)rows;
+  for (size_t u = 0; u < t->sums.used_n; u++) {
+    uint32_t series = t->sums.used[u];
+    size_t first = i, end = t->list_end[series];
     uint64_t lengths = 0;
-    for (n = 0; i + n < rows->words && word_series(rows->word[i + n]) == series; n++)
-      lengths += (uint32_t)rows->word[i + n];
-    if (keeps_words(w, series, lengths))
-      TB_TRY(put_series(w, series, rows->word + i, n, lengths));
-    else
+    for (; i < end; i++) lengths += (uint32_t)t->list[i];
+    if (lengths == 0) continue; /* only summed */
+    if (!keeps_words(w, series, lengths)) {
       TB_TRY(put_lost(w, series, lengths));
+      continue;
+    }
+    for (i = first; i < end; i++)
+      to_buckets_add(&w->t->buckets, (uint32_t)(t->list[i] >> 32), (uint32_t)t->list[i]);
+    TB_TRY(put_row(w, series, lengths, TO_SCALE_MAX));
   }
   return TB_OK;
 }
 
-static uint64_t move_word(uint64_t word, uint32_t series) {
-  enum { BELOW = 32 + TO_PLACE_BITS };
+static int compare_series(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-  return (uint64_t)series << BELOW | (word & ((UINT64_C(1) << BELOW) - 1));
-}
-
-/* Lists the words of all series and of what they are parts of. */
-static size_t list_words(struct to_tally *t, const struct to_packed_form *form) {
-  size_t n = 0;
-
-  for (size_t i = 0; i < t->places; i++) {
-    if (t->word[i] == 0) continue;
-    t->list[n++] = t->word[i];
-    for (uint32_t s = form->parent[word_series(t->word[i])]; s != TO_NO_SERIES; s = form->parent[s])
-      t->list[n++] = move_word(t->word[i], s);
-  }
-  return n;
+  return (x > y) - (x < y);
 }
 
 static tb_rc grow_list(struct to_tally *t, size_t n) {
@@ -411,13 +397,16 @@ static tb_rc grow_list(struct to_tally *t, size_t n) {
 
 tb_rc to_packed_of_tally(struct to_tally *t, const struct to_packed_form *form,
                          struct to_packed **out) {
-  TB_TRY(grow_list(t, 2 * TO_LEVELS_MAX * t->words));
+  const struct rows rows = { .put = put_words };
+
+  TB_TRY(grow_list(t, TO_LEVELS_MAX * t->words));
   for (size_t i = 0; i < t->open.used_n; i++)
     for (uint32_t s = t->open.used[i]; s != TO_NO_SERIES; s = form->parent[s])
       to_cells_join(&t->sums, s, &t->open.cell[t->open.used[i]]);
-  size_t n = list_words(t, form);
-  struct rows rows = { .put = put_words, .word = sort_words(t->list, t->list + n, n), .words = n };
+  qsort(t->sums.used, t->sums.used_n, sizeof(*t->sums.used), compare_series);
+  list_words(t, form);
   tb_rc rc = make(t, form, &t->sums, &rows, out);
+  for (size_t i = 0; i < t->sums.used_n; i++) t->list_end[t->sums.used[i]] = 0;
   to_cells_clear(&t->sums);
   return rc;
 }

@@ -38,6 +38,7 @@ void to_tally_fini(struct to_tally *t) {
   cells_fini(&t->open, t->mem, t->series);
   cells_fini(&t->sums, t->mem, t->series);
   tb_mem_free(t->mem, t->list, t->list_room * sizeof(*t->list));
+  tb_mem_free(t->mem, t->list_end, t->series * sizeof(*t->list_end));
   tb_mem_free(t->mem, t->bytes, t->bytes_room);
   *t = (struct to_tally){ 0 };
 }
@@ -50,6 +51,7 @@ static tb_rc copy_cells(struct tb_mem *mem, const struct to_cells *from, size_t 
   tb_rc rc = tb_mem_alloc(mem, n * sizeof(*out->used), &out->used);
   if (rc != TB_OK) {
     tb_mem_free(mem, out->cell, n * sizeof(*out->cell));
+    out->cell = NULL;
     return rc;
   }
   if (series > 0) memcpy(out->cell, from->cell, series * sizeof(*out->cell));
@@ -59,20 +61,25 @@ static tb_rc copy_cells(struct tb_mem *mem, const struct to_cells *from, size_t 
 
 tb_rc to_tally_reserve(struct to_tally *t, size_t n) {
   size_t room = t->series < SERIES_MIN ? SERIES_MIN : t->series;
-  struct to_cells open, sums;
+  struct to_cells open = { 0 }, sums = { 0 };
+  uint32_t *list_end = NULL;
 
   if (n <= t->series) return TB_OK;
   while (room < n) room *= 2;
-  TB_TRY(copy_cells(t->mem, &t->open, t->series, room, &open));
-  tb_rc rc = copy_cells(t->mem, &t->sums, t->series, room, &sums);
+  tb_rc rc = copy_cells(t->mem, &t->open, t->series, room, &open);
+  if (rc == TB_OK) rc = copy_cells(t->mem, &t->sums, t->series, room, &sums);
+  if (rc == TB_OK) rc = tb_mem_alloc(t->mem, room * sizeof(*list_end), &list_end);
   if (rc != TB_OK) {
-    cells_fini(&open, t->mem, room);
+    cells_fini(&open, t->mem, open.cell != NULL ? room : 0);
+    cells_fini(&sums, t->mem, sums.cell != NULL ? room : 0);
     return rc;
   }
   cells_fini(&t->open, t->mem, t->series);
   cells_fini(&t->sums, t->mem, t->series);
+  tb_mem_free(t->mem, t->list_end, t->series * sizeof(*t->list_end));
   t->open = open;
   t->sums = sums;
+  t->list_end = list_end;
   t->series = room;
   return TB_OK;
 }

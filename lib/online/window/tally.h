@@ -47,6 +47,23 @@ struct to_cells {
   size_t used_n;
 };
 
+/* Buckets of one series. There are few in many places: a bit shows each that is used, but for place 0, and a bit of `words`
+ * each word of such bits. */
+struct to_buckets {
+  uint64_t count[TO_PLACES];
+  uint64_t used[TO_PLACES / 64];
+  uint64_t words[2];
+  uint16_t listed[TO_PLACES]; /* room for a list of the used places */
+};
+_Static_assert(TO_PLACES % 64 == 0 && TO_PLACES / 64 <= 128, "a bit for each");
+
+static inline void to_buckets_add(struct to_buckets *b, uint32_t place, uint64_t n) {
+  b->count[place] += n;
+  if (place == 0) return;
+  b->used[place / 64] |= UINT64_C(1) << place % 64;
+  b->words[place / 4096] |= UINT64_C(1) << place / 64 % 64;
+}
+
 /* The window that is looked at. */
 struct to_viewed {
   const struct to_windows *of; /* NULL: none */
@@ -72,14 +89,14 @@ struct to_tally {
   unsigned shift; /* places = 2^(64 - shift) */
   struct to_cells open;
   struct to_cells sums; /* room to add up; empty between calls */
-  size_t series;        /* room in open and sums */
+  size_t series;        /* room in open, sums and list_end */
 
-  uint64_t *list; /* words while they are sorted: two arrays */
+  uint64_t *list; /* place << 32 | count, by series */
   size_t list_room;
+  uint32_t *list_end;   /* by series: where its part of list ends; 0 between calls */
   unsigned char *bytes; /* a block that is being made */
   size_t bytes_n, bytes_room;
-  uint64_t bucket[TO_PLACES]; /* of one series; all 0 between calls */
-  uint32_t first, last;       /* the buckets that are not 0, without the one at place 0; 0: none */
+  struct to_buckets buckets; /* none between calls */
   struct to_viewed viewed;
 };
 _Static_assert(TO_PLACES <= 1 << TO_PLACE_BITS, "a place fits");
