@@ -117,7 +117,7 @@ static void drop_past(struct tc_pauses_history *h, uint32_t now) {
 }
 
 static void take_totals(struct tc_pauses_history *h, struct stream *s,
-                        const struct tc_pause_total *totals, size_t n, bool only_remember,
+                        const struct to_stop_total *totals, size_t n, bool only_remember,
                         uint32_t now) {
   uint64_t total[CAUSES_MAX] = { 0 };
 
@@ -131,7 +131,7 @@ static void take_totals(struct tc_pauses_history *h, struct stream *s,
 }
 
 void tc_pauses_history_stops(struct tc_pauses_history *h, const struct tc_pauses_history_of *of,
-                             const struct tc_pause_total *totals, size_t n, uint64_t now_wall_ns) {
+                             const struct to_stop_total *totals, size_t n, uint64_t now_wall_ns) {
   uint32_t now = (uint32_t)(now_wall_ns / second_ns);
   bool fresh;
 

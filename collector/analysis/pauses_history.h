@@ -17,6 +17,7 @@
 #define TC_ANALYSIS_PAUSES_HISTORY_H
 
 #include "base/buf.h"
+#include "online/analysis/analysis.h"
 
 enum { TC_PAUSES_HISTORY_SECONDS = 300, TC_PAUSES_HISTORY_BYTES_MIN = 64 << 10 };
 
@@ -33,15 +34,10 @@ struct tc_pauses_history_of {  /* a stream; lent */
   bool begins; /* these are its first totals: all of them are new */
 };
 
-struct tc_pause_total {
-  const char *id;    /* lent: /stw/gc/mark-termination */
-  uint64_t total_ns; /* since the stream began */
-};
-
 /* history: may be NULL, nothing is stored then. */
 void tc_pauses_history_stops(struct tc_pauses_history *history,
                              const struct tc_pauses_history_of *of,
-                             const struct tc_pause_total *totals, size_t n, uint64_t now_wall_ns);
+                             const struct to_stop_total *totals, size_t n, uint64_t now_wall_ns);
 
 /* Writes one line of JSON (docs/HTTP.md). */
 void tc_pauses_history_write(struct tc_pauses_history *history, uint64_t now_wall_ns,

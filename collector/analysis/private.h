@@ -55,6 +55,7 @@ struct tc__analysed {
   STAILQ_ENTRY(tc__analysed) in_work; /* in the ring */
   struct tc_scheduler *u;
   bool in_ring;
+  unsigned turns; /* in a row for its generation */
   uint32_t ref;
   unsigned char id[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];

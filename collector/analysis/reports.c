@@ -84,24 +84,10 @@ void tc__analysed_report(struct tc__analysed *s) {
 
 static void note_pauses(struct tc__analysed *s) {
   struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
-  struct tc_pause_total total[PAUSE_REASONS_MAX];
-  const struct to_report *report;
-  size_t n = 0;
+  struct to_stop_total total[PAUSE_REASONS_MAX];
 
   if (s->u->env.history == NULL) return;
-  if (to_analyses_totals(s->analyses, TO_ANALYSIS_STW, TO_WINDOW_ALL, PAUSE_REASONS_MAX, &report) !=
-      TB_OK)
-    return; /* the next call sends totals again */
-  int t = to_schema_table(report->schema, "by_reason");
-  const struct to_table_schema *schema = &report->schema->table[t];
-  int id = to_fields_find(schema->column, schema->columns, "id");
-  int stopped = to_fields_find(schema->column, schema->columns, "stopped");
-
-  for (; n < report->table[t].rows && n < PAUSE_REASONS_MAX; n++) {
-    const struct to_value *row = to_table_row(schema, &report->table[t], n);
-    total[n].id = row[id].none ? "" : row[id].text.data;
-    total[n].total_ns = row[stopped].distribution->sum.total_ns;
-  }
+  size_t n = to_analyses_stops(s->analyses, PAUSE_REASONS_MAX, total);
   tc_pauses_history_stops(s->u->env.history, &of, total, n, tc_wall_ns());
   s->in_history = true;
 }

@@ -146,6 +146,13 @@ TB_MUST tb_rc to_analyses_totals(struct to_analyses *a, enum to_analysis_kind ki
 TB_MUST tb_rc to_analyses_figures(struct to_analyses *a, enum to_analysis_kind kind,
                                   enum to_window window, bool with_quantiles,
                                   const struct to_report **out);
+/* How long the world was stopped for one reason since the start. */
+struct to_stop_total {
+  const char *id; /* lent, valid as long as the analyses: "/stw/gc/mark-termination" */
+  uint64_t total_ns;
+};
+/* Lists at most max reasons, at a fraction of the cost of totals; returns how many. */
+size_t to_analyses_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out);
 /* Returns the last report; lent like it. */
 const struct to_report *to_analyses_last_report(const struct to_analyses *a);
 

@@ -16,20 +16,24 @@ struct to_block {
     to_ns bound;  /* only longer waits enter the list */
     struct to_longest longest;
   } part[TO__BLOCK_PARTS];
+  uint8_t wait_class[TO_REASONS_MAX]; /* by reason */
+  unsigned own_reasons;               /* of the stream, when wait_class was filled */
 };
 
 static struct to_block *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_BLOCK];
 }
 
-static bool takes(const struct to_analyses *a, enum to__block_part part, unsigned reason) {
-  enum to_wait_class its = to_spans_reason(a->spans, reason)->wait_class;
-
+static bool takes_class(enum to__block_part part, enum to_wait_class its) {
   switch (part) {
   case TO__BLOCK_SYNC: return its == TO_WAIT_SYNC || its == TO_WAIT_CHAN;
   case TO__BLOCK_NET: return its == TO_WAIT_NET;
   default: return true;
   }
+}
+
+static bool takes(const struct to_analyses *a, enum to__block_part part, unsigned reason) {
+  return takes_class(part, to_spans_reason(a->spans, reason)->wait_class);
 }
 
 enum { BLOCKED, IDLE, WAITING, WAITING_IDLE, CUT };
@@ -162,19 +166,32 @@ static const struct to_table_schema table[TO__BLOCK_TABLES] = BLOCK_TABLES(reaso
 
 /* ---- the longest waits ---- */
 
+static void learn_classes(struct to_analyses *a) {
+  struct to_block *s = state(a);
+
+  for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++)
+    s->wait_class[reason] = (uint8_t)to_spans_reason(a->spans, reason)->wait_class;
+  s->own_reasons = a->spans->known_reasons.n;
+}
+
 static void set_bounds(struct to_analyses *a) {
   const struct to_block *s = state(a);
+  to_ns bound[TO_WAIT_CLASSES];
 
-  for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) {
-    to_ns bound = s->part[TO__BLOCK_ALL].bound;
+  if (s->own_reasons != a->spans->known_reasons.n) learn_classes(a);
+  for (unsigned its = 0; its < TO_WAIT_CLASSES; its++) {
+    bound[its] = s->part[TO__BLOCK_ALL].bound;
     for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
-      if (takes(a, (enum to__block_part)p, reason) && s->part[p].bound < bound)
-        bound = s->part[p].bound;
-    a->spans->waits_longer_than[reason] = bound;
+      if (takes_class((enum to__block_part)p, (enum to_wait_class)its) &&
+          s->part[p].bound < bound[its])
+        bound[its] = s->part[p].bound;
   }
+  for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++)
+    a->spans->waits_longer_than[reason] = bound[s->wait_class[reason]];
 }
 
 static tb_rc block_init(struct to_analyses *a) {
+  learn_classes(a);
   for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
     TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->part[p].cut));
   return TB_OK;
@@ -197,17 +214,21 @@ static tb_rc block_slot(struct to_analyses *a) {
 static tb_rc note(struct to_analyses *a, const struct to_generation *gen,
                   const struct to_span *span) {
   struct to_block *s = state(a);
+  bool rose = false;
   struct to_long_span wait = {
     .from = span->from, .until = span->until, .goroutine = span->id, .waker = span->by
   };
 
   TB_TRY(to_span_sums_find(&a->sums, gen, span, &wait.sum));
   if (a->sums.sum[wait.sum].idle) return TB_OK;
-  for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
-    if (takes(a, (enum to__block_part)p, span->reason) &&
-        span->until - span->from > s->part[p].bound)
-      s->part[p].bound = to_longest_note(&s->part[p].longest, &wait);
-  set_bounds(a);
+  for (unsigned p = 0; p < TO__BLOCK_PARTS; p++) {
+    if (!takes(a, (enum to__block_part)p, span->reason)) continue;
+    if (span->until - span->from <= s->part[p].bound) continue;
+    to_ns bound = to_longest_note(&s->part[p].longest, &wait);
+    rose = rose || bound > s->part[p].bound;
+    s->part[p].bound = bound;
+  }
+  if (rose || s->own_reasons != a->spans->known_reasons.n) set_bounds(a);
   return TB_OK;
 }
 

@@ -29,6 +29,7 @@ struct to_stw_kind { /* figures of one reason */
   const char *id;
   uint32_t series;
   uint64_t open;
+  uint64_t total_ns; /* of stops that have ended, since the start */
 };
 struct to_stw_who { /* figures of one goroutine and reason */
   int64_t g;
@@ -318,11 +319,21 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
 
   TB_TRY(find_who(a, stop.g, stop.kind, ev->time, &who));
   uint32_t kind = s->kind[stop.kind].series;
+  s->kind[stop.kind].total_ns += (uint64_t)ev->time - (uint64_t)stop.begin;
   if (who == TO_NO_SERIES) {
     TB_TRY(to_windows_add(w, kind, stop.begin, ev->time, stop.stack, false));
     who = s->who_other;
   }
   return to_windows_add(w, who, stop.begin, ev->time, stop.stack, false);
+}
+
+size_t to_analyses_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out) {
+  const struct to_stw *s = state(a);
+  size_t n = s->kinds < max ? s->kinds : max;
+
+  for (size_t i = 0; i < n; i++)
+    out[i] = (struct to_stop_total){ .id = s->kind[i].id, .total_ns = s->kind[i].total_ns };
+  return n;
 }
 
 static tb_rc proc_stopped(struct to_analyses *a, to_ns now) {

@@ -28,7 +28,7 @@ TestSuite(history, .init = open_history, .fini = close_history);
 /* Notes the totals of stream n in second `at`. */
 static void note(unsigned n, bool begins, uint64_t at, const char *cause, uint64_t total_ns) {
   unsigned char id[16];
-  struct tc_pause_total total = { cause, total_ns };
+  struct to_stop_total total = { cause, total_ns };
   struct tc_pauses_history_of of = { id, "shop", "host-1", begins };
 
   memset(id, 0, sizeof id);

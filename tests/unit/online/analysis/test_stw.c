@@ -70,6 +70,12 @@ Test(an_stw, stops_are_summed_by_reason_and_by_who_did_it) {
   cr_assert_eq(tt_cell(r, "by_goroutine", 0, "goroutine")->number, 5);
   cr_assert_eq(tt_cell(r, "by_goroutine", 0, "stopped")->distribution->sum.count, 2);
   cr_assert_eq(tt_cell(r, "by_goroutine", 0, "stack")->stack->frames[0]->line, 7);
+  struct to_stop_total total[2];
+  cr_assert_eq(to_analyses_stops(t.a, 1, total), 1);
+  cr_assert_eq(to_analyses_stops(t.a, 2, total), 2);
+  cr_assert_str_eq(total[0].id, "/stw/gc/mark-termination");
+  cr_assert_eq(total[0].total_ns, 150);
+  cr_assert_eq(total[1].total_ns, 20);
   tt_analyses_close(&t);
 }
 
