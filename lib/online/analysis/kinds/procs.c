@@ -196,7 +196,6 @@ static tb_rc set_state(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
 static void count_loss(const struct to_event *ev, uint64_t *total) {
   bool by_itself = ev->p == (int64_t)ev->args[0] || ev->m == (int64_t)ev->args[2];
 
-  if (ev->type == TW_EV_PROC_STOP) total[HANDED_OFF] += ev->g != TO_NONE;
   if (ev->type != TW_EV_PROC_STEAL) return;
   total[STOLEN]++;
   if (by_itself || ev->args[3] == TW_PROC_SYSCALL_ABANDONED) return;
@@ -207,13 +206,12 @@ static void count_loss(const struct to_event *ev, uint64_t *total) {
 }
 
 static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
-  struct to_procs *s = state(a);
   struct to_transition tr;
 
   to_event_transition(ev, &tr);
   if (tr.id < 0 || tr.id >= PROCS_MAX) return TB_OK;
   TB_TRY(set_state(a, (size_t)tr.id, tr.to, ev->time));
-  count_loss(ev, &s->of_proc.now[OF_PROC * (size_t)tr.id]);
+  count_loss(ev, &state(a)->of_proc.now[OF_PROC * (size_t)tr.id]);
   return TB_OK;
 }
 
@@ -230,9 +228,17 @@ static void take_change(struct to_procs *s, const struct to_event *ev) {
 static tb_rc procs_event(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *ev) {
   (void)gen;
-  if (ev->type != TW_EV_PROCS_CHANGE) return take_proc(a, ev);
-  take_change(state(a), ev);
-  return TB_OK;
+  switch (ev->type) {
+  case TW_EV_PROC_START: /* most are starts and stops, so no struct to_transition is made for them */
+    return ev->args[0] < PROCS_MAX ? set_state(a, ev->args[0], TO_PROC_RUNNING, ev->time) : TB_OK;
+  case TW_EV_PROC_STOP:
+    if ((uint64_t)ev->p >= PROCS_MAX) return TB_OK;
+    TB_TRY(set_state(a, (size_t)ev->p, TO_PROC_IDLE, ev->time));
+    state(a)->of_proc.now[OF_PROC * (size_t)ev->p + HANDED_OFF] += ev->g != TO_NONE;
+    return TB_OK;
+  case TW_EV_PROCS_CHANGE: take_change(state(a), ev); return TB_OK;
+  default: return take_proc(a, ev);
+  }
 }
 
 static tb_rc procs_slot(struct to_analyses *a) {

@@ -366,8 +366,8 @@ static tb_rc stw_event(struct to_analyses *a, const struct to_generation *gen,
   switch (ev->type) {
   case TW_EV_STW_BEGIN: return begin_stop(a, gen, ev);
   case TW_EV_STW_END: return end_stop(a, ev);
-  case TW_EV_PROC_START:
-  case TW_EV_PROC_STOP:
+  case TW_EV_PROC_START: s->running++; return TB_OK;
+  case TW_EV_PROC_STOP: return proc_stopped(a, ev->time);
   case TW_EV_PROC_STEAL:
   case TW_EV_PROC_STATUS: return take_proc(a, ev);
   case TW_EV_SYNC:
