@@ -7,7 +7,7 @@
  * as a lower bound.
  *
  * A report names the time it covers and is exact for [from, until]. A window reaches back at least
- * its own length and at most one slot further: 1 s for 10s, 5 s for 1m, 30 s for 5m, nothing for all
+ * its own length and at most one slot further: 2 s for 10s, 10 s for 1m, 60 s for 5m, nothing for all
  * (online/window/window.h). A quantile is off by at most the error that its scale has (online/window/histogram.h).
  * The same events give the same report, live or from a file.
  *

@@ -18,9 +18,9 @@ static const struct {
   to_ns length_ns; /* 0: since the start */
   to_ns slot_ns;   /* length of the window's slots */
 } windows[TO_WINDOWS] = {
-  [TO_WINDOW_10S] = { "10s", 10 * SECOND_NS, 1 * SECOND_NS },
-  [TO_WINDOW_1MIN] = { "1m", 60 * SECOND_NS, 5 * SECOND_NS },
-  [TO_WINDOW_5MIN] = { "5m", 300 * SECOND_NS, 30 * SECOND_NS },
+  [TO_WINDOW_10S] = { "10s", 10 * SECOND_NS, 2 * SECOND_NS },
+  [TO_WINDOW_1MIN] = { "1m", 60 * SECOND_NS, 10 * SECOND_NS },
+  [TO_WINDOW_5MIN] = { "5m", 300 * SECOND_NS, 60 * SECOND_NS },
   [TO_WINDOW_ALL] = { "all", 0, 0 },
 };
 
@@ -190,7 +190,7 @@ static tb_rc drop_old(struct to_windows *w, to_ns now) {
 
 static tb_rc take_tally(struct to_windows *w) {
   const struct to_packed_form form =
-      form_of(w, spared_words(w, WORDS_SLOT_MAX, w->open.stretch.events, SECOND_NS));
+      form_of(w, spared_words(w, WORDS_SLOT_MAX, w->open.stretch.events, windows[0].slot_ns));
   struct to_packed **last = &w->open_block[0], *more, *sum;
 
   while (*last != NULL && last < &w->open_block[TO_OPEN_BLOCKS - 1]) last++;

@@ -2,9 +2,9 @@
 /* Rolling windows: sums and histograms of the last 10 s, minute and five minutes, and since the start.
  *
  * Time is cut into slots that begin at round event times. Each record is counted in the open slot. Closed slots are
- * added to their neighbours as they age: slots of 1 s for the last 10 s, of 5 s for the last minute, of 30 s for the
+ * added to their neighbours as they age: slots of 2 s for the last 10 s, of 10 s for the last minute, of 60 s for the
  * last five. A window is the sum of the slots that overlap it, so its figures are exact for a stretch up to one slot
- * longer: 10 to 11 s, 60 to 65 s, 300 to 330 s. The view contains the begin and end of that stretch.
+ * longer: 10 to 12 s, 60 to 70 s, 300 to 360 s. The view contains the begin and end of that stretch.
  *
  * The slots depend on event times alone, so a file and a live stream give the same figures.
  *
@@ -25,7 +25,7 @@
 #include "online/window/packed.h"
 #include "online/window/tally.h"
 
-enum { TO_SLOTS_MAX = 72, TO_OPEN_BLOCKS = 2 };
+enum { TO_SLOTS_MAX = 48, TO_OPEN_BLOCKS = 2 };
 
 /* Events and generations of a stretch of the stream. */
 struct to_stretch {
