@@ -241,7 +241,7 @@ static tb_rc prepare_analysis(struct tc__analysed *s) {
   const struct tc_config *config = s->u->env.config;
   struct to_analysis_config analysis = { .blocked_after_ns = (to_ns)config->syscall_blocked_after,
                                          .stacks_max = config->analysis_stacks_max,
-                                         .tally = &s->u->tally,
+                                         .room = &s->u->room,
                                          .is_live = true,
                                          .idle = s->u->idle_patterns };
   struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };

@@ -18,8 +18,8 @@
 #include "collector/analysis/feed_encoder.h"
 #include "collector/analysis/scheduler.h"
 #include "online/analysis/analysis.h"
+#include "online/analysis/room.h"
 #include "online/trace/reader.h"
-#include "online/window/tally.h"
 
 enum {
   TC__SCHEDULER_HEADER_BYTES = 16,      /* bytes of a trace's header */
@@ -119,8 +119,8 @@ struct tc_scheduler {
   uv_async_t wake;
   uv_timer_t retry; /* runs after the store's queue was full */
   struct tb_mem mem;
-  struct tb_mem share;   /* this loop's part of analysis.memory_max, for all its streams */
-  struct to_tally tally; /* counts of the stream whose turn it is */
+  struct tb_mem share;          /* this loop's part of analysis.memory_max, for all its streams */
+  struct to_analysis_room room; /* of the stream whose turn it is */
   struct to_generation_pool *generations; /* tables of generations, charged to the share */
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */

@@ -328,7 +328,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
-  to_tally_init(&u->tally, &u->mem);
+  to_analysis_room_init(&u->room, &u->mem);
   size_t kept_max = u->share.bytes_max / KEPT_PART;
   to_generation_pool_init(u->generations, take_share, u,
                           kept_max < KEPT_BYTES ? kept_max : KEPT_BYTES);
@@ -366,7 +366,7 @@ size_t tc_scheduler_late(const struct tc_scheduler *u) {
 void tc_scheduler_free(struct tc_scheduler *u) {
   if (u == NULL) return;
   tb_map_fini(&u->by_ref);
-  to_tally_fini(&u->tally);
+  to_analysis_room_fini(&u->room);
   tr_rules_release(u->rules);
   free(u->idle_patterns);
   free(u);

@@ -10,9 +10,9 @@
 
 #include "base/mem.h"
 #include "online/analysis/analysis.h"
+#include "online/analysis/room.h"
 #include "online/event/tables.h"
 #include "online/trace/reader.h"
-#include "online/window/tally.h"
 #include "wire/split.h"
 
 enum { ROUNDS = 60, GENERATIONS_MAX = 256, WARM = 20 };
@@ -99,17 +99,18 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
   struct to_limits limits = { 0 };
   struct tb_mem mem, own;
   struct to_generation_pool pool;
-  struct to_tally tally;
+  static struct to_analysis_room room;
   struct tb_diag diag;
   double least = 0;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&own, tb_mem_libc, NULL, SIZE_MAX);
-  to_tally_init(&tally, &own);
+  room = (struct to_analysis_room){ 0 };
+  to_analysis_room_init(&room, &own);
   to_generation_pool_init(&pool, tb_mem_libc, NULL, 4 << 20);
   const struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
                                              .stacks_max = TO_STACKS_MAX_DEFAULT,
-                                             .tally = &tally,
+                                             .room = &room,
                                              .is_live = true };
   for (unsigned i = 0; i < streams; i++) {
     tb_diag_clear(&diag);
@@ -131,7 +132,7 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
     to_reader_free(stream[i].reader);
     to_analyses_free(stream[i].analyses);
   }
-  to_tally_fini(&tally);
+  to_analysis_room_fini(&room);
   to_generation_pool_fini(&pool);
   free(stream);
   return least;

@@ -96,12 +96,12 @@ void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
 static tb_rc init(struct to_analyses *a) {
   struct to_spans_config config = { .stacks_max = a->config.stacks_max };
 
-  if (a->config.tally == NULL) {
-    TB_TRY(tb_mem_alloc(a->mem, sizeof(*a->own_tally), &a->own_tally));
-    to_tally_init(a->own_tally, a->mem);
-    a->config.tally = a->own_tally;
+  if (a->config.room == NULL) {
+    TB_TRY(tb_mem_alloc(a->mem, sizeof(*a->own_room), &a->own_room));
+    to_analysis_room_init(a->own_room, a->mem);
+    a->config.room = a->own_room;
   }
-  to_windows_init(&a->windows, a->mem, a->config.tally);
+  to_windows_init(&a->windows, a->mem, &a->config.room->tally);
   a->windows.sparing = a->config.is_live;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;
@@ -114,8 +114,8 @@ static tb_rc init(struct to_analyses *a) {
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
   TB_TRY(to_idle_init(&a->idle, a->mem, a->stacks, &a->spans->known_reasons, a->config.idle));
-  TB_TRY(
-      to_span_sums_init(&a->sums, a->mem, &a->windows, a->stacks, &a->idle, a->config.stacks_max));
+  TB_TRY(to_span_sums_init(&a->sums, a->mem, &a->windows, a->stacks, &a->idle,
+                           &a->config.room->sums, a->config.stacks_max));
   a->spans->sums = &a->sums;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     size_t bytes = analyses[k].ops->state_bytes;
@@ -156,8 +156,8 @@ void to_analyses_free(struct to_analyses *a) {
   to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
-  if (a->own_tally != NULL) to_tally_fini(a->own_tally);
-  tb_mem_free(a->mem, a->own_tally, sizeof(*a->own_tally));
+  if (a->own_room != NULL) to_analysis_room_fini(a->own_room);
+  tb_mem_free(a->mem, a->own_room, sizeof(*a->own_room));
   tb_mem_free(a->mem, a, sizeof(*a));
 }
 
@@ -165,6 +165,13 @@ tb_rc to_analyses_idle(struct to_analyses *a, const char *patterns) {
   TB_TRY(to_idle_replace(&a->idle, patterns));
   to_span_sums_idle_changed(&a->sums);
   return TB_OK;
+}
+
+/* Makes the room this stream's. */
+static tb_rc take_turn(struct to_analyses *a) {
+  if (a->windows.tally->owner == &a->windows) return TB_OK;
+  to_span_sums_turn(&a->sums);
+  return to_windows_attach(&a->windows);
 }
 
 static tb_rc settle(struct to_analyses *a) {
@@ -276,7 +283,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     return TB_OK;
   }
   TB_TRY(a->failed);
-  TB_TRY(to_windows_attach(&a->windows));
+  TB_TRY(take_turn(a));
   uint64_t number = to_generation_number(gen);
 
   a->generation = gen;
@@ -298,7 +305,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
 
 tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generation *gen) {
   a->generation = NULL;
-  TB_TRY(to_windows_attach(&a->windows));
+  TB_TRY(take_turn(a));
   TB_TRY(to_spans_generation_ends(a->spans, gen));
   return to_windows_settle(&a->windows);
 }
@@ -306,7 +313,7 @@ tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generat
 void to_analyses_epoch(struct to_analyses *a) {
   a->in_epoch = false;
   a->generation = NULL;
-  a->failed = to_windows_attach(&a->windows);
+  a->failed = take_turn(a);
   if (a->failed == TB_OK) a->failed = settle(a);
   if (a->failed == TB_OK) a->failed = to_spans_epoch(a->spans);
   to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: views are out of date */
@@ -356,7 +363,7 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
   struct to_view view;
 
   tb_arena_reset(&a->report_arena);
-  TB_TRY(to_windows_attach(&a->windows));
+  TB_TRY(take_turn(a));
   TB_TRY(settle_sums(a));
   TB_TRY(settle(a));
   TB_TRY(to_windows_view(&a->windows, window, &view));

@@ -29,13 +29,13 @@ const char *to_analysis_about(enum to_analysis_kind kind); /* one sentence */
 const struct to_schema *to_analysis_schema(enum to_analysis_kind kind);
 bool to_analysis_find(const char *name, enum to_analysis_kind *out);
 
-struct to_tally; /* online/window/tally.h */
+struct to_analysis_room; /* online/analysis/room.h */
 
 struct to_analysis_config {
   to_ns blocked_after_ns; /* key syscall.blocked_after: a call this long is reported as blocked */
   size_t stacks_max;      /* rows by stack; further stacks are summed in one row "other" */
   const char *idle; /* key analysis.idle, a list as in online/spans/stacks/idle.h; NULL: none */
-  struct to_tally *tally; /* of this thread, shared by its streams; NULL: an own one */
+  struct to_analysis_room *room; /* shared by the streams of a thread; NULL: an own one */
   bool is_live;     /* keeps fewer lengths if the stream has few events (online/window/window.h) */
   bool every_curve; /* computes the tables of gc with sweeps and by P too, which cost much */
 };

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "online/analysis/analysis.h"
 #include "online/analysis/draft.h"
+#include "online/analysis/room.h"
 #include "online/spans/stacks/idle.h"
 #include "online/spans/stacks/table.h"
 #include "online/spans/state.h"
@@ -20,8 +21,8 @@
 struct to_analyses {
   struct tb_mem *mem;
   struct to_analysis_config config;
-  struct to_watch watch;      /* span NULL: the watch is off */
-  struct to_tally *own_tally; /* NULL: config.tally was given */
+  struct to_watch watch;             /* span NULL: the watch is off */
+  struct to_analysis_room *own_room; /* NULL: config.room was given */
   struct to_windows windows;
   struct to_spans *spans;
   struct to_stack_table *stacks; /* the spans' */

@@ -497,6 +497,7 @@ COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen,
   if (s->misnesting != NULL) s->misnesting->generation = at;
   memset(s->reasons, 0, sizeof s->reasons);
   to_stack_table_generation(&s->stacks);
+  if (s->sums != NULL) to_span_sums_turn(s->sums);
   if (rc == TB_OK) rc = to_lock_table_generation(&s->locks, gen);
   return rc;
 }

@@ -219,10 +219,15 @@ tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *
 }
 
 tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,
-                        struct to_stack_table *stacks, struct to_idle *idle, size_t sums_max) {
-  *s = (struct to_span_sums){
-    .mem = mem, .windows = windows, .stacks = stacks, .idle = idle, .sums_max = sums_max
-  };
+                        struct to_stack_table *stacks, struct to_idle *idle,
+                        struct to_sums_cache *cache, size_t sums_max) {
+  *s = (struct to_span_sums){ .mem = mem,
+                              .windows = windows,
+                              .stacks = stacks,
+                              .idle = idle,
+                              .cache = cache,
+                              .sums_max = sums_max };
+  to_span_sums_turn(s);
   tb_map_init(&s->by_key, mem, tb_seed());
   tb_map_init(&s->entry_of, mem, tb_seed());
   tb_map_init(&s->site_of, mem, tb_seed());
@@ -324,7 +329,7 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
 }
 
 void to_span_sums_idle_changed(struct to_span_sums *s) {
-  memset(s->recent, 0, sizeof(s->recent));
+  to_span_sums_turn(s);
 }
 
 void to_span_sums_clear(struct to_span_sums *s) {

@@ -39,7 +39,7 @@ enum {
   TO_ENTRY_UNKNOWN = 0, /* the trace has not shown a stack with a name */
   TO_ENTRY_OTHER = 1,   /* entry functions above the limit */
   TO_ENTRIES_MAX = 1 << 14,
-  TO_SUMS_RECENT_BITS = 8,
+  TO_SUMS_RECENT_BITS = 10,
   TO_SUMS_RECENT = 1 << TO_SUMS_RECENT_BITS,
   TO_SUMS_HELD_MAX = 64,
   TO_SUMS_CALL_PARTS = 5,
@@ -81,6 +81,13 @@ struct to_sums_recent {
   bool idle;
 };
 
+/* Recent sums. Streams of one thread share it, so that it stays in the processor's cache. A turn is a generation of a
+ * stream, or what is left of it after others had their turn: what earlier turns left is not found. */
+struct to_sums_cache {
+  uint64_t turns;
+  struct to_sums_recent recent[TO_SUMS_RECENT];
+};
+
 struct to_span_sums {
   struct tb_mem *mem;
   struct to_windows *windows;
@@ -92,7 +99,8 @@ struct to_span_sums {
     uint32_t site;             /* where it was created */
   } * goroutine;               /* by slot */
   size_t goroutines;
-  struct to_sums_recent recent[TO_SUMS_RECENT];
+  struct to_sums_cache *cache;
+  uint64_t turn; /* number of this stream's in the cache */
 
   /* Series by state and reason, the parents of sums: of those that are not idle, and of idle waits (0: none yet). */
   uint32_t of_why[TO_SUMS_RESTS], of_idle[TO_SUMS_RESTS];
@@ -136,8 +144,13 @@ struct to_span_sums {
 
 TB_MUST tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem,
                                 struct to_windows *windows, struct to_stack_table *stacks,
-                                struct to_idle *idle, size_t sums_max);
+                                struct to_idle *idle, struct to_sums_cache *cache, size_t sums_max);
 void to_span_sums_fini(struct to_span_sums *s); /* accepts a zeroed one */
+
+/* Begins a turn. Call it when stacks get other ids, and after others used the cache. */
+static inline void to_span_sums_turn(struct to_span_sums *s) {
+  s->turn = ++s->cache->turns;
+}
 
 /* Begins a life in this slot. (spans.c calls these functions as spans end.) */
 TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
@@ -171,14 +184,14 @@ bool to_sums_range_of(unsigned kind, enum to_sums_range *out);
 /* Makes the key of a recent sum, without stacks. how: TO_SUMS_HOW(). */
 #define TO_SUMS_HOW(state, why) ((unsigned)(state) << 6 | (unsigned)(why))
 static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry, unsigned how) {
-  return (uint64_t)s->stacks->epoch << 32 | entry << 9 | how;
+  return s->turn << 23 | entry << 9 | how;
 }
 static inline struct to_sums_recent *to_sums_recent(struct to_span_sums *s, uint64_t what,
                                                     uint64_t stack, uint64_t by_stack) {
   uint64_t mixed = what * UINT64_C(0x9e3779b97f4a7c15) + stack * UINT64_C(0xc2b2ae3d27d4eb4f) +
                    by_stack * UINT64_C(0x165667b19e3779f9);
 
-  return &s->recent[mixed >> (64 - TO_SUMS_RECENT_BITS)];
+  return &s->cache->recent[mixed >> (64 - TO_SUMS_RECENT_BITS)];
 }
 /* Counts a span whose begin is known. Returns false if its sum is not a recent one: call to_span_sums_take(). */
 TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slot, unsigned how,
