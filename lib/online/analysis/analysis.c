@@ -102,6 +102,7 @@ static tb_rc init(struct to_analyses *a) {
     a->config.room = a->own_room;
   }
   to_windows_init(&a->windows, a->mem, &a->config.room->tally);
+  config.slice = &a->config.room->slice;
   a->windows.sparing = a->config.is_live;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;

@@ -2,7 +2,7 @@
 /* Room that analyses of several streams share. They take turns, and the room stays in the processor's cache, where tables of
  * each stream would not.
  *
- * Memory    from mem: 32 KiB, and what the tally takes (online/window/tally.h).
+ * Memory    from mem: 52 KiB, and what the tally takes (online/window/tally.h).
  * Threads   use each object, and the analyses that share it, from one thread at a time.
  */
 #ifndef TO_ANALYSIS_ROOM_H
@@ -14,6 +14,7 @@
 struct to_analysis_room {
   struct to_tally tally;
   struct to_sums_cache sums;
+  struct to_spans_slice slice;
 };
 
 /* The room is zeroed. */

@@ -30,8 +30,8 @@ tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen) {
   unsigned n = s->n;
 
   s->n = 0;
-  tb_rc rc = n == 0 ? TB_OK : s->sink.spans(s->sink.self, gen, s->out, n);
-  while (s->n_done > 0) to__name_release(&s->names, s->done[--s->n_done]);
+  tb_rc rc = n == 0 ? TB_OK : s->sink.spans(s->sink.self, gen, s->slice->out, n);
+  while (s->n_done > 0) to__name_release(&s->names, s->slice->done[--s->n_done]);
   return rc;
 }
 
@@ -164,7 +164,7 @@ static tb_rc put_cut(void *self, const struct to_span *span) {
   struct to_spans *s = self;
 
   if (s->n == TO_SPANS_SLICE) TB_TRY(to__spans_flush(s, NULL));
-  struct to_span *cut = &s->out[s->n++];
+  struct to_span *cut = &s->slice->out[s->n++];
   *cut = *span;
   cut->open = false;
   if (span->more != NULL) *to__spans_more(s, cut) = *span->more; /* only lent */
@@ -234,11 +234,16 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   tb_map_init(&s->by_id, mem, tb_seed());
   to__spans_rare_init(s);
   to__spans_threads_init(s);
+  s->slice = config->slice;
   tb_rc rc = tb_mem_alloc(mem, SLOTS_MIN * sizeof *s->lives, &s->lives);
   if (rc == TB_OK) rc = tb_mem_alloc(mem, SLOTS_MIN * sizeof *s->births, &s->births);
+  if (rc == TB_OK && s->slice == NULL) rc = tb_mem_alloc(mem, sizeof *s->slice, &s->own_slice);
+  if (s->slice == NULL) s->slice = s->own_slice;
   if (rc != TB_OK) {
     tb_mem_free(mem, s->lives, SLOTS_MIN * sizeof *s->lives);
+    tb_mem_free(mem, s->births, SLOTS_MIN * sizeof *s->births);
     s->lives = NULL;
+    s->births = NULL;
     to_spans_free(s);
     return rc;
   }
@@ -261,5 +266,6 @@ void to_spans_free(struct to_spans *s) {
   to_reasons_fini(&s->known_reasons);
   tb_mem_free(s->mem, s->lives, s->slots * sizeof *s->lives);
   tb_mem_free(s->mem, s->births, s->births_room * sizeof *s->births);
+  tb_mem_free(s->mem, s->own_slice, sizeof *s->own_slice);
   tb_mem_free(s->mem, s, sizeof *s);
 }

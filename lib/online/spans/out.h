@@ -23,7 +23,7 @@ HOT uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
 HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
                         const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
                         uint64_t by_stack) {
-  struct to_span *span = &s->out[s->n++];
+  struct to_span *span = &s->slice->out[s->n++];
 
   span->from = g->since;
   span->until = ev->time;

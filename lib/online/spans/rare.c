@@ -19,7 +19,7 @@ static tb_rc hold_name(struct to_spans *s, const struct to_generation *gen, uint
 
 /* Lends a name to a span; it is released after the sink got the slice. */
 static struct to_string lend(struct to_spans *s, struct to_name *name) {
-  if (name != NULL) s->done[s->n_done++] = name;
+  if (name != NULL) s->slice->done[s->n_done++] = name;
   return to__name_text(name);
 }
 
@@ -346,8 +346,8 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   more->value = open->task;
   more->name = lend(s, open->name);
   more->text = lend_task_name(s, open->task);
-  s->region_time[span - s->out] = open->time;
-  more->region = &s->region_time[span - s->out];
+  s->slice->region_time[span - s->slice->out] = open->time;
+  more->region = &s->slice->region_time[span - s->slice->out];
   return span;
 }
 
@@ -379,7 +379,7 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
   }
   struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
-  struct to_span_more *more = &s->more[span - s->out];
+  struct to_span_more *more = &s->slice->more[span - s->slice->out];
   span->end_stack = span->by_stack = to__stack_of(s, ev);
   if (more->name.len == 0) more->name = to__string_of(s, gen, user.name);
   if (open == NULL) more->value = user.task;

@@ -17,7 +17,7 @@
 struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
                               enum to_span_kind kind) {
   const struct to_life *by = to__spans_context(s, ev);
-  struct to_span *span = &s->out[s->n++];
+  struct to_span *span = &s->slice->out[s->n++];
 
   *span = (struct to_span){ .kind = kind,
                             .until = ev->time,

@@ -147,12 +147,22 @@ struct to_span {
 #define TO_WANT_STATES    (UINT32_C(1) << 14) /* not a span: to_spans_states() */
 #define TO_WANT_ALL       UINT32_MAX
 
+enum { TO_SPANS_STACKS_MAX = 4096, TO_SPANS_SLICE = 64 };
+
+/* Spans until they are passed to the sink. */
+struct to_spans_slice {
+  struct to_span out[TO_SPANS_SLICE];
+  struct to_span_more more[TO_SPANS_SLICE];          /* of the span at the same place */
+  struct to_region_time region_time[TO_SPANS_SLICE]; /* of the span at the same place */
+  struct to_name *done[3 * TO_SPANS_SLICE];          /* names lent to the spans, to be released */
+};
+
 struct to_spans_config {
   uint32_t wanted;   /* TO_WANT(GOROUTINE): all its states */
   size_t stacks_max; /* 0: TO_SPANS_STACKS_MAX */
   bool times_only;   /* no names and stacks of ranges, tasks and regions, and no labels */
+  struct to_spans_slice *slice; /* shared by objects of one thread; NULL: an own one, 20 KiB */
 };
-enum { TO_SPANS_STACKS_MAX = 4096, TO_SPANS_SLICE = 64 };
 
 /* Gets spans in slices of 1 to TO_SPANS_SLICE. gen: of the events that ended them; NULL: to_spans_epoch() cut them. */
 struct to_span_sink {

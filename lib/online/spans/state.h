@@ -220,11 +220,8 @@ struct to_spans {
     uint8_t reason;
   } reasons[TO_SPANS_REASONS]; /* of this generation */
 
-  struct to_name *done[3 * TO_SPANS_SLICE]; /* names lent to spans of this slice, to be released */
-  unsigned n, n_done;
-  struct to_span out[TO_SPANS_SLICE];
-  struct to_span_more more[TO_SPANS_SLICE];          /* of the span at the same place */
-  struct to_region_time region_time[TO_SPANS_SLICE]; /* of the span at the same place */
+  unsigned n, n_done;                       /* in slice */
+  struct to_spans_slice *slice, *own_slice; /* own_slice: NULL if the slice is shared */
 };
 
 /* Returns true if the goroutine is in a call and the trace has shown how the call lost its P. */
@@ -313,7 +310,7 @@ TB_MUST tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *ge
 struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
                               enum to_span_kind kind);
 static inline struct to_span_more *to__spans_more(struct to_spans *s, struct to_span *span) {
-  struct to_span_more *more = &s->more[span - s->out];
+  struct to_span_more *more = &s->slice->more[span - s->slice->out];
 
   *more = (struct to_span_more){ 0 };
   span->more = more;

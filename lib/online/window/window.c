@@ -28,6 +28,14 @@ const char *to_window_name(enum to_window window) {
   return windows[window].name;
 }
 
+to_ns to_window_length(enum to_window window) {
+  return windows[window].length_ns;
+}
+
+to_ns to_window_slot(enum to_window window) {
+  return windows[window].slot_ns;
+}
+
 bool to_window_find(const char *name, enum to_window *out) {
   for (unsigned i = 0; i < TO_WINDOWS; i++)
     if (strcmp(windows[i].name, name) == 0) {

@@ -58,6 +58,10 @@ struct to_windows {
   tb_rc failed; /* error while another stream took the tally; the next move returns it */
 };
 
+/* Returns the length of a window and of its slots; 0 for TO_WINDOW_ALL. */
+to_ns to_window_length(enum to_window window);
+to_ns to_window_slot(enum to_window window);
+
 /* tally: shared by objects of one thread. */
 void to_windows_init(struct to_windows *w, struct tb_mem *mem, struct to_tally *tally);
 void to_windows_fini(struct to_windows *w); /* accepts a zeroed one */

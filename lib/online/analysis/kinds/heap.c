@@ -2,7 +2,8 @@
 /* The heap: its size and goal over time, from events that every trace has; live objects and allocations, from events of
  * the AllocFree experiment.
  *
- * The last five minutes are stored second by second, the whole time in 64 stretches that double in length as it grows. */
+ * The last five minutes are stored in stretches as long as the windows' slots, the whole time in 64 stretches that double in
+ * length as it grows. */
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
@@ -14,7 +15,7 @@
   "This trace does not show objects. A Go program (1.23 or later) writes them with "               \
   "GODEBUG=traceallocfree=1, a C program with allocfree in its agent's configuration."
 
-enum { SECONDS_MAX = 331, STRETCHES_MAX = 64 };
+enum { SLOTS_MAX = 48, STRETCHES_MAX = 64 };
 
 struct to_heap_stretch {
   to_ns begin, at; /* at: of the last value */
@@ -23,10 +24,10 @@ struct to_heap_stretch {
 
 struct to_heap {
   struct to_live_objects objects;
-  struct to_heap_stretch open;                /* the open slot's */
-  struct to_heap_stretch second[SECONDS_MAX]; /* a ring */
+  struct to_heap_stretch open;            /* the open slot's */
+  struct to_heap_stretch slot[SLOTS_MAX]; /* of the last minutes, rising */
   struct to_heap_stretch stretch[STRETCHES_MAX];
-  size_t seconds, first, stretches;
+  size_t slots, stretches;
   to_ns stretch_ns, windows_first, last_slot;
   bool is_open, known, goal_known;
   uint64_t now, goal, min, max; /* min, max: over the whole time */
@@ -135,7 +136,7 @@ static const struct to_table_schema table[TABLES] = {
 };
 
 static tb_rc heap_init(struct to_analyses *a) {
-  state(a)->stretch_ns = SECOND;
+  state(a)->stretch_ns = to_window_slot(TO_WINDOW_10S);
   return to_live_objects_init(&state(a)->objects, &a->windows);
 }
 
@@ -182,14 +183,30 @@ static void double_stretches(struct to_heap *s) {
   s->stretches = n;
 }
 
-static void close_second(struct to_heap *s) {
+/* Returns how long the stretch of an old value is: values that are older than a window are joined. */
+static to_ns step_of(to_ns begin, to_ns now) {
+  for (unsigned w = TO_WINDOW_5MIN; w > TO_WINDOW_10S; w--) {
+    to_ns step = to_window_slot((enum to_window)w);
+    to_ns from = round_down(begin, step);
+    if (from <= now - to_window_length((enum to_window)(w - 1)) - step) return step;
+  }
+  return to_window_slot(TO_WINDOW_10S);
+}
+
+static void keep_slot(struct to_heap *s) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < s->slots; i++)
+    n = append(s->slot, n, step_of(s->slot[i].begin, s->open.begin), &s->slot[i]);
+  if (n == SLOTS_MAX) memmove(s->slot, s->slot + 1, --n * sizeof(*s->slot));
+  s->slot[n] = s->open;
+  s->slots = n + 1;
+}
+
+static void close_slot(struct to_heap *s) {
   if (!s->is_open) return;
   s->is_open = false;
-  if (s->seconds == SECONDS_MAX) {
-    s->first = (s->first + 1) % SECONDS_MAX;
-    s->seconds--;
-  }
-  s->second[(s->first + s->seconds++) % SECONDS_MAX] = s->open;
+  keep_slot(s);
   while (s->stretches == STRETCHES_MAX && s->stretch_ns < INT64_MAX / 4) double_stretches(s);
   if (s->stretches < STRETCHES_MAX)
     s->stretches = append(s->stretch, s->stretches, s->stretch_ns, &s->open);
@@ -200,9 +217,9 @@ static tb_rc heap_slot(struct to_analyses *a) {
   struct to_heap *s = state(a);
   to_ns now = a->windows.open.begin;
 
-  close_second(s);
+  close_slot(s);
   if (s->windows_first != a->windows.windows_first || now < s->last_slot)
-    s->seconds = s->stretches = 0;
+    s->slots = s->stretches = 0;
   s->windows_first = a->windows.windows_first;
   s->last_slot = now;
   return TB_OK;
@@ -275,20 +292,16 @@ static tb_rc add_time(struct to_draft *d, const struct to_heap *s,
 /* Fills out with the window's stretches and all with their sum. Returns how many there are. */
 static size_t collect(const struct to_heap *s, enum to_window window, const struct to_view *view,
                       struct to_heap_stretch *out, struct to_heap_stretch *all) {
-  static const to_ns step[TO_WINDOWS] = {
-    [TO_WINDOW_10S] = SECOND, [TO_WINDOW_1MIN] = 5 * SECOND, [TO_WINDOW_5MIN] = 30 * SECOND
-  };
   size_t n = 0;
 
-  for (size_t i = 0; i < s->seconds + s->is_open; i++) {
-    const struct to_heap_stretch *second =
-        i == s->seconds ? &s->open : &s->second[(s->first + i) % SECONDS_MAX];
-    if (second->at < view->from) continue;
+  for (size_t i = 0; i < s->slots + s->is_open; i++) {
+    const struct to_heap_stretch *slot = i == s->slots ? &s->open : &s->slot[i];
+    if (slot->at < view->from) continue;
     if (n == 0)
-      *all = *second;
+      *all = *slot;
     else
-      join(all, second);
-    n = append(out, n, step[window], second);
+      join(all, slot);
+    n = append(out, n, to_window_slot(window), slot);
   }
   return n;
 }
@@ -303,7 +316,7 @@ static tb_rc report_size(struct to_analyses *a, const struct to_view *view, stru
   const struct to_heap *s = state(a);
   size_t n;
 
-  TB_TRY(tb_arena_alloc(d->arena, (SECONDS_MAX + 1) * sizeof(*stretch), &stretch));
+  TB_TRY(tb_arena_alloc(d->arena, (STRETCHES_MAX + 1) * sizeof(*stretch), &stretch));
   if (a->report.window == TO_WINDOW_ALL) {
     n = collect_all(s, stretch);
     all = (struct to_heap_stretch){ .min = s->min, .max = s->max };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "online/analysis/analysis_state.h"
 #include "online/event/view.h"
 #include "online/measure/totals.h"
@@ -25,11 +26,11 @@ struct to_procs_change {
 
 struct to_procs {
   struct to_totals of_proc, of_busy; /* of_busy: time by number of busy Ps */
-  struct {
+  struct to_proc_seen {
     to_ns since;
     uint8_t state; /* enum to_proc_state; UNDETERMINED: unknown */
-  } proc[PROCS_MAX];
-  size_t seen; /* Ps from this number on have not been seen */
+  } * proc;
+  size_t seen, room; /* seen: Ps from this number on have not been seen */
   size_t busy;
   to_ns since;                                 /* when busy last changed */
   bool heard;                                  /* a P's state was seen in this epoch */
@@ -133,6 +134,7 @@ static tb_rc procs_init(struct to_analyses *a) {
 static void procs_fini(struct to_analyses *a) {
   to_totals_fini(&state(a)->of_proc, a->mem);
   to_totals_fini(&state(a)->of_busy, a->mem);
+  tb_mem_free(a->mem, state(a)->proc, state(a)->room * sizeof(struct to_proc_seen));
 }
 
 static uint64_t between(to_ns from, to_ns until) {
@@ -172,15 +174,23 @@ static void settle(const struct to_analyses *a, to_ns now) {
   settle_busy(s, now);
 }
 
+static tb_rc see_proc(struct to_analyses *a, size_t p) {
+  struct to_procs *s = state(a);
+
+  TB_TRY(to_totals_reserve(&s->of_proc, a->mem, OF_PROC * (p + 1)));
+  while (s->seen <= p) {
+    TB_TRY(TB_MEM_GROW(a->mem, s->proc, s->room, s->seen));
+    s->proc[s->seen++] = (struct to_proc_seen){ 0 };
+  }
+  return TB_OK;
+}
+
 static tb_rc set_state(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
   struct to_procs *s = state(a);
-  uint8_t from = s->proc[p].state;
 
-  if (p >= s->seen) {
-    TB_TRY(to_totals_reserve(&s->of_proc, a->mem, OF_PROC * (p + 1)));
-    s->seen = p + 1;
-  }
+  if (p >= s->seen) TB_TRY(see_proc(a, p));
   if (s->of_busy.n < s->busy + 2) TB_TRY(to_totals_reserve(&s->of_busy, a->mem, s->busy + 2));
+  uint8_t from = s->proc[p].state;
   if (from == to) return TB_OK;
   settle_proc(s, p, now);
   settle_busy(s, now);
@@ -251,7 +261,7 @@ static void procs_epoch(struct to_analyses *a) {
   struct to_procs *s = state(a);
 
   settle(a, a->windows.last);
-  memset(s->proc, 0, sizeof(s->proc));
+  for (size_t p = 0; p < s->seen; p++) s->proc[p] = (struct to_proc_seen){ 0 };
   s->busy = 0;
   s->heard = false;
   s->over = (struct to__over){ 0 };

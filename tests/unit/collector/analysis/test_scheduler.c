@@ -319,7 +319,7 @@ Test(understand, too_much_for_the_budget_is_too_large_and_leaves_nothing) {
 
 /* Each stream is far from its own limit, but a peer could open any number of streams. */
 Test(understand, all_streams_together_stay_within_their_memory) {
-  const uint64_t memory_max = 16 << 20;
+  const uint64_t memory_max = 8 << 20;
   struct tc_verdict *last;
   struct bench b;
 

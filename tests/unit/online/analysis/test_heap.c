@@ -82,8 +82,8 @@ Test(an_heap, each_window_has_the_least_the_most_and_what_is_now) {
   cr_assert_eq(number(r, "over_time", 1, "heap_bytes"), 400);
   r = report(&t, TO_WINDOW_5MIN);
   cr_assert_eq(figure(r, "heap_min_bytes"), 10);
-  cr_assert_eq(tt_table(r, "over_time")->rows, 2, "one of 0 s, one of 90 s");
-  cr_assert_eq(number(r, "over_time", 1, "start_ns"), 90 * SECOND);
+  cr_assert_eq(tt_table(r, "over_time")->rows, 2, "one of 0 s, one of 60 s");
+  cr_assert_eq(number(r, "over_time", 1, "start_ns"), 60 * SECOND);
   tt_analyses_close(&t);
 }
 
