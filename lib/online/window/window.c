@@ -243,19 +243,31 @@ tb_rc to_windows_grow(struct to_windows *w) {
   return rc == TB_AGAIN ? take_tally(w) : rc;
 }
 
+static tb_rc join_open_blocks(struct to_windows *w) {
+  const struct to_packed *block[TO_OPEN_BLOCKS];
+  struct to_packed *sum;
+  size_t n = 0;
+
+  for (; n < TO_OPEN_BLOCKS && w->open_block[n] != NULL; n++) block[n] = w->open_block[n];
+  if (n <= 1) return TB_OK;
+  size_t max = spared_words(w, WORDS_SLOT_MAX, w->open.stretch.events, windows[0].slot_ns);
+  TB_TRY(add_blocks(w, block, n, max, &sum));
+  for (size_t i = 0; i < n; i++) to_packed_free(TB_MOVE(w->open_block[i]), w->mem);
+  w->open_block[0] = sum;
+  return TB_OK;
+}
+
 static tb_rc close_slot(struct to_windows *w, to_ns now) {
   TB_TRY(take_tally(w));
+  TB_TRY(join_open_blocks(w));
   TB_TRY(drop_old(w, now));
   for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
-  assert(w->slots + TO_OPEN_BLOCKS <= TO_SLOTS_MAX);
+  assert(w->slots < TO_SLOTS_MAX);
   to__view_drop(w);
   to__stretch_join(&w->closed_stretch, &w->open.stretch);
-  for (size_t i = 0; i < TO_OPEN_BLOCKS; i++) { /* several slots may have one begin */
-    if (i > 0 && w->open_block[i] == NULL) break;
-    w->slot[w->slots] = w->open;
-    w->slot[w->slots++].block = TB_MOVE(w->open_block[i]);
-    w->open.stretch = (struct to_stretch){ 0 };
-  }
+  w->open.block = TB_MOVE(w->open_block[0]);
+  w->slot[w->slots++] = w->open;
+  w->open = (struct to_slot){ .begin = w->open.begin };
   return TB_OK;
 }
 

@@ -25,7 +25,7 @@
 #include "online/window/packed.h"
 #include "online/window/tally.h"
 
-enum { TO_SLOTS_MAX = 48, TO_OPEN_BLOCKS = 2 };
+enum { TO_SLOTS_MAX = 40, TO_OPEN_BLOCKS = 3 };
 
 /* Events and generations of a stretch of the stream. */
 struct to_stretch {
@@ -47,7 +47,7 @@ struct to_windows {
   struct to_packed *closed;         /* the sum of all slots that are closed; NULL: nothing */
   struct to_stretch closed_stretch; /* of all slots but the open one */
   struct to_slot open;              /* block: NULL */
-  /* Blocks of the open slot, which has the tally, too. They are added up when the slot ages. */
+  /* Blocks of the open slot, which has the tally, too. They are added up when the slot closes. */
   struct to_packed *open_block[TO_OPEN_BLOCKS];
   to_ns open_end;                    /* open_end == open.begin: no event yet */
   to_ns first, last;                 /* of all events */
