@@ -19,11 +19,16 @@ static void write_varint(struct to_tally *t, uint64_t value) {
 }
 
 /* Reads our own encoding, which has no errors. */
-static uint64_t read_varint(const unsigned char **at) {
-  uint64_t value = 0;
+static inline uint64_t read_varint(const unsigned char **at) {
+  uint64_t value = *(*at)++;
 
-  *at += tw_varint_read(*at, *at + TW_VARINT_BYTES_MAX, &value);
-  return value;
+  if (TB_LIKELY(value < 0x80)) return value;
+  value &= 0x7f;
+  for (unsigned shift = 7;; shift += 7) {
+    unsigned char byte = *(*at)++;
+    value |= (uint64_t)(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
 }
 
 /* ---- sums ---- */
