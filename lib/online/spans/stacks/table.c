@@ -33,6 +33,10 @@ static uint64_t mix_text(uint64_t hash, struct to_string text) {
   return mix(mix(hash, word), text.len);
 }
 
+static size_t begins_bytes(const struct to_stack_table *table) {
+  return table->begins == NULL ? 0 : (size_t)1 << table->begins_bits >> 3;
+}
+
 void to_stack_table_init(struct to_stack_table *table, struct tb_mem *mem, size_t stacks_max) {
   uint64_t seed = tb_seed();
 
@@ -50,8 +54,10 @@ void to_stack_table_fini(struct to_stack_table *table) {
   tb_map_fini(&table->frames);
   tb_map_fini(&table->texts);
   tb_map_fini(&table->by_id);
-  if (table->mem != NULL)
+  if (table->mem != NULL) {
     tb_mem_free(table->mem, table->stack, table->capacity * sizeof(*table->stack));
+    tb_mem_free(table->mem, table->begins, begins_bytes(table));
+  }
   *table = (struct to_stack_table){ 0 };
 }
 
@@ -231,14 +237,58 @@ static tb_rc find_frames(struct to_stack_table *table, const struct to_generatio
   return TB_OK;
 }
 
+/* ---- a full table ---- */
+
+static uint64_t *begin_place(const struct to_stack_table *table, uint64_t hash, uint64_t *out_bit) {
+  uint64_t at = mix(hash, 0) >> (64 - table->begins_bits);
+
+  *out_bit = UINT64_C(1) << at % 64;
+  return &table->begins[at / 64];
+}
+
+static tb_rc note_begins(struct to_stack_table *table) {
+  unsigned bits = 10;
+  uint64_t bit;
+
+  while ((size_t)1 << bits < 32 * table->count) bits++;
+  TB_TRY(tb_mem_alloc(table->mem, (size_t)1 << bits >> 3, &table->begins));
+  table->begins_bits = bits;
+  for (size_t i = 0; i < table->count; i++) {
+    const struct to_callstack *stack = table->stack[i];
+    uint64_t hash = mix(table->by_identity.seed, stack->len);
+    for (size_t n = 0; n < stack->len && n < TO_STACK_BEGIN; n++)
+      hash = mix(hash, stack->frames[n]->pc);
+    *begin_place(table, hash, &bit) |= bit;
+  }
+  return TB_OK;
+}
+
+/* Returns true if no stored stack begins like this one: in a full table most are unknown, and need not be read to their end. */
+static tb_rc is_unknown(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
+                        bool *out) {
+  uint64_t hash = mix(table->by_identity.seed, to_stack_length(gen, id));
+  uint64_t pcs[TO_STACK_BEGIN], bit;
+
+  if (table->begins == NULL) TB_TRY(note_begins(table));
+  size_t n = to_stack_pcs(gen, id, pcs, TO_STACK_BEGIN);
+  for (size_t i = 0; i < n; i++) hash = mix(hash, pcs[i]);
+  *out = n > 0 && (*begin_place(table, hash, &bit) & bit) == 0;
+  return TB_OK;
+}
+
 static tb_rc identify(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                       uint32_t *out_index) {
-  struct wanted_stack wanted = { .len = 0 };
+  struct wanted_stack wanted;
   bool add = !table_is_full(table); /* full: find only */
   bool need_text = false, found = true;
   uint64_t hash = table->by_identity.seed;
+  bool unknown = false;
   uint64_t *place;
 
+  *out_index = TO_STACK_OTHER;
+  if (!add) TB_TRY(is_unknown(table, gen, id, &unknown));
+  if (unknown) return TB_OK;
+  wanted.has_frames = false;
   wanted.len = to_stack_pcs(gen, id, wanted.pcs, FRAMES_MAX);
   *out_index = wanted.len == 0 ? TO_STACK_EMPTY : TO_STACK_OTHER;
   if (wanted.len == 0) return TB_OK;

@@ -20,6 +20,7 @@
 
 enum {
   TO_STACK_RECENT = 256,
+  TO_STACK_BEGIN = 24, /* frames; see begins */
 };
 
 struct to_stack_table {
@@ -34,6 +35,9 @@ struct to_stack_table {
   uint32_t epoch; /* counts generations, so that recent need not be cleared */
   const struct to_callstack **stack;
   size_t count, capacity, stacks_max;
+  /* Made when the table is full: a bit for each hash of a stored stack's length and first TO_STACK_BEGIN counters. */
+  uint64_t *begins;
+  unsigned begins_bits; /* 2^begins_bits bits */
   uint32_t named; /* changes when an unnamed frame gets a name */
 };
 
