@@ -50,9 +50,8 @@ COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   return TB_OK;
 }
 
-/* Begins a life. Slots below slots_end have been used in this epoch. */
-static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
-                        enum to_go_state state, bool known, struct to_life **out) {
+/* Prepares the slot of a life that begins. Slots below slots_end have been used in this epoch. */
+HOT tb_rc claim_slot(struct to_spans *s, uint32_t slot, int64_t id, to_ns at) {
   if (TB_UNLIKELY(slot >= s->slots_end)) {
     if (TB_UNLIKELY(slot >= s->slots)) TB_TRY(grow(s, slot));
     while (s->slots_end <= slot) s->lives[s->slots_end++] = (struct to_life){ .id = TO_FREE_SLOT };
@@ -62,30 +61,60 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
     TB_TRY(tb_map_put(&s->by_id, (uint64_t)id, &place, NULL));
     *place = slot;
   }
+  if (TB_LIKELY(s->lives[slot].life == 0 || s->sums == NULL)) return TB_OK;
+  const struct to_birth *birth = &s->births[slot]; /* a forged trace */
+  return to_span_sums_end(s->sums, slot, birth->at, at, birth->known);
+}
+
+/* Begins a life in a claimed slot, after the sums have begun it. */
+HOT struct to_life *begin_claimed(struct to_spans *s, uint32_t slot, int64_t id,
+                                  enum to_go_state state, const struct to_birth *birth) {
   struct to_life *g = &s->lives[slot];
-  if (TB_UNLIKELY(g->life != 0 && s->sums != NULL)) /* a forged trace */
-    TB_TRY(to_span_sums_end(s->sums, slot, s->births[slot].at, at, s->births[slot].known));
-  if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
-  to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
+
+  to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, birth->at);
   if (TB_UNLIKELY(g->life != 0)) leave_queue(s, g);
   if (s->wakers != NULL) to_wakers_forget(s->wakers, slot);
-  *g = (struct to_life){ .since = at,
+  *g = (struct to_life){ .since = birth->at,
                          .id = id,
                          .life = ++s->last_life,
                          .made_by = TO_NONE,
                          .state = (uint8_t)state,
-                         .known = known };
-  s->births[slot] = (struct to_birth){
-    .at = at, .creator_id = TO_NONE, .creator_thread = TO_NONE, .known = known
-  };
-  *out = g;
+                         .known = birth->known };
+  s->births[slot] = *birth;
+  return g;
+}
+
+/* Begins the life of a goroutine that existed before the trace, or that no event has created. */
+COLD tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, enum to_go_state state,
+                      struct to_life **out) {
+  const struct to_birth birth = { .at = s->began,
+                                  .creator_id = TO_NONE,
+                                  .creator_thread = TO_NONE };
+
+  TB_TRY(claim_slot(s, slot, id, birth.at));
+  if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
+  *out = begin_claimed(s, slot, id, state, &birth);
+  return TB_OK;
+}
+
+/* Begins the life of a goroutine that the event creates. */
+HOT tb_rc begin_created(struct to_spans *s, const struct to_generation *gen,
+                        const struct to_event *ev, enum to_go_state state,
+                        const struct to_birth *birth, struct to_life **out) {
+  int64_t id = (int64_t)ev->args[0];
+
+  TB_TRY(claim_slot(s, ev->slot, id, ev->time));
+  if (s->sums != NULL)
+    TB_TRY(to_span_sums_create(s->sums, gen, ev->slot, s->last_life + 1, birth->stack, birth->entry,
+                               ev->time));
+  *out = begin_claimed(s, ev->slot, id, state, birth);
   return TB_OK;
 }
 
 COLD struct to_life *subject_far(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = NULL;
 
-  s->rc = begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, TO_GO_UNDETERMINED, false, &g);
+  s->rc = begin_life(s, ev->slot, (int64_t)ev->args[0], TO_GO_UNDETERMINED, &g);
   return g;
 }
 
@@ -210,37 +239,35 @@ struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event 
 COLD tb_rc create(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
                   enum to_go_state state) {
   const struct to_life *creator = to__spans_context(s, ev);
-  uint64_t creator_life = creator == NULL ? 0 : creator->life;
+  const struct to_birth birth = { .at = ev->time,
+                                  .creator = creator == NULL ? 0 : creator->life,
+                                  .creator_id = ev->g,
+                                  .creator_thread = ev->m,
+                                  .entry = ev->args[1],
+                                  .stack = ev->args[2],
+                                  .known = true };
   struct to_life *g;
 
-  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, state, true, &g));
-  if (state == TO_GO_RUNNABLE) {
-    g->cause = TO_CAUSE_CREATED;
-    made_by(g, ev->g, creator_life, ev->args[2]);
-  }
-  g->stack = ev->args[1];
-  struct to_birth *birth = &s->births[ev->slot];
-  birth->creator = creator_life;
-  birth->creator_id = ev->g;
-  birth->creator_thread = ev->m;
-  birth->entry = ev->args[1];
-  birth->stack = ev->args[2];
-  if (s->sums == NULL) return TB_OK;
-  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->args[1], ev->time));
-  return to_span_sums_meet(s->sums, gen, ev->slot, g->life, ev->args[1]);
+  TB_TRY(begin_created(s, gen, ev, state, &birth, &g));
+  g->stack = birth.entry;
+  if (state != TO_GO_RUNNABLE) return TB_OK;
+  g->cause = TO_CAUSE_CREATED;
+  made_by(g, ev->g, birth.creator, birth.stack);
+  return TB_OK;
 }
 
 COLD tb_rc create_in_call(struct to_spans *s, const struct to_generation *gen,
                           const struct to_event *ev) {
+  const struct to_birth birth = {
+    .at = ev->time, .creator_id = TO_NONE, .creator_thread = ev->m, .known = true
+  };
   struct to_life *g;
 
-  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, TO_GO_SYSCALL, true, &g));
-  s->births[ev->slot].creator_thread = ev->m;
+  TB_TRY(begin_created(s, gen, ev, TO_GO_SYSCALL, &birth, &g));
   g->thread = ev->m;
   g->proc = TO_NONE;
   g->piece_since = ev->time;
   g->without_p = true;
-  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, 0, ev->time));
   TB_TRY(bind_thread(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
 }
@@ -450,7 +477,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
                          const struct to_event *ev, enum to_go_state state, uint64_t stack) {
   struct to_life *g;
 
-  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], state, &g));
   to__spans_stop_meets(s, state, ev->time);
   g->stack = stack;
   if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));

@@ -280,34 +280,57 @@ tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
 
 static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
                      bool begins, uint32_t *out) {
-  struct to_sums_recent_site *recent = &s->recent_site[stack % TO_SUMS_RECENT_SITES];
   uint32_t number;
 
   *out = TO_SITE_UNKNOWN;
   if (stack == 0) return TB_OK;
-  if (recent->stack != stack || recent->begins != begins || recent->epoch != s->stacks->epoch) {
-    TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
-    if (number == TO_STACK_EMPTY) return TB_OK;
-    recent->epoch = 0;
-    TB_TRY(find_site(s, number, begins, &recent->site));
-    recent->stack = stack;
-    recent->begins = begins;
-    recent->epoch = s->stacks->epoch;
-  }
-  *out = recent->site;
-  return TB_OK;
+  TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
+  return number == TO_STACK_EMPTY ? TB_OK : find_site(s, number, begins, out);
 }
 
-tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
-                           uint64_t stack, uint64_t begins, to_ns now) {
+static tb_rc set_site(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
+                      uint64_t stack, uint64_t begins) {
   uint32_t site;
 
   TB_TRY(site_of(s, gen, stack, false, &site));
-  if (TB_UNLIKELY(site == TO_SITE_UNKNOWN)) TB_TRY(site_of(s, gen, begins, true, &site));
+  if (site == TO_SITE_UNKNOWN) TB_TRY(site_of(s, gen, begins, true, &site));
   s->site[s->goroutine[slot].site].alive--;
   s->goroutine[slot].site = site;
   s->site[site].alive++;
-  to_windows_sum(s->windows, s->site[site].created, now, now, 0, false);
+  return TB_OK;
+}
+
+static struct to_sums_goroutine goroutine_of(const struct to_span_sums *s, uint32_t entry,
+                                             uint32_t site) {
+  return (struct to_sums_goroutine){ .entry = entry,
+                                     .running = s->entry[entry].running,
+                                     .calling = s->entry[entry].calling,
+                                     .site = site };
+}
+
+/* Many goroutines are created at a place: all but the first find their sums here. */
+tb_rc to_span_sums_create(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
+                          uint64_t life, uint64_t stack, uint64_t begins, to_ns now) {
+  struct to_sums_recent_birth *recent = &s->recent_birth[(stack + begins) % TO_SUMS_RECENT_BIRTHS];
+  bool is_recent = recent->stack == stack && recent->begins == begins &&
+                   recent->epoch == s->stacks->epoch && slot < s->goroutines;
+
+  if (TB_LIKELY(is_recent)) {
+    s->goroutine[slot] = goroutine_of(s, recent->entry, recent->site);
+    s->entry[recent->entry].alive++;
+    s->site[recent->site].alive++;
+  } else {
+    TB_TRY(to_span_sums_begin(s, slot));
+    TB_TRY(set_site(s, gen, slot, stack, begins));
+    TB_TRY(to_span_sums_meet(s, gen, slot, life, begins));
+    if (s->goroutine[slot].entry != TO_ENTRY_UNKNOWN)
+      *recent = (struct to_sums_recent_birth){ .stack = stack,
+                                               .begins = begins,
+                                               .epoch = s->stacks->epoch,
+                                               .entry = s->goroutine[slot].entry,
+                                               .site = s->goroutine[slot].site };
+  }
+  to_windows_sum(s->windows, s->site[s->goroutine[slot].site].created, now, now, 0, false);
   return TB_OK;
 }
 
@@ -485,9 +508,7 @@ tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
   TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
   TB_TRY(entry_of_stack(s, number, &entry));
   if (TB_UNLIKELY(entry == TO_ENTRY_UNKNOWN)) return TB_OK;
-  g->entry = entry;
-  g->running = s->entry[entry].running;
-  g->calling = s->entry[entry].calling;
+  *g = goroutine_of(s, entry, g->site);
   s->entry[TO_ENTRY_UNKNOWN].alive--;
   s->entry[entry].alive++;
   return s->n_held > 0 ? count_held(s, life, entry) : TB_OK;

@@ -45,7 +45,7 @@ enum {
   TO_SUMS_CALL_PARTS = 5,
   TO_SUMS_RESTS =
       1 + TO_CAUSES + 1 + TO_REASONS + TO_SUMS_CALL_PARTS, /* one per state and reason */
-  TO_SUMS_RECENT_SITES = 64,
+  TO_SUMS_RECENT_BIRTHS = 64,
   TO_SITES_MAX = 1 << 10,
   TO_SITE_UNKNOWN = 0, /* created before the trace began, or by no goroutine */
   TO_SITE_OTHER = 1,   /* places above the limit */
@@ -128,12 +128,11 @@ struct to_span_sums {
     uint32_t created, lives; /* series: moments, and whole lives with their lengths */
   } * site;
   size_t sites, sites_room;
-  struct to_sums_recent_site {
-    uint64_t stack; /* id of the generation */
-    uint32_t epoch; /* epoch of the stack table; 0: a free place */
-    uint32_t site;
-    bool begins;
-  } recent_site[TO_SUMS_RECENT_SITES];
+  struct to_sums_recent_birth {
+    uint64_t stack, begins; /* ids of the generation */
+    uint32_t epoch;         /* epoch of the stack table; 0: a free place */
+    uint32_t entry, site;
+  } recent_birth[TO_SUMS_RECENT_BIRTHS];
   uint32_t of_range;             /* series, the parent of the entries' ranges */
   uint32_t of_creation, of_life; /* series, the parents of the sites' */
   struct tb_map site_of;         /* by number of the stack and begins */
@@ -152,11 +151,13 @@ static inline void to_span_sums_turn(struct to_span_sums *s) {
   s->turn = ++s->cache->turns;
 }
 
-/* Begins a life in this slot. (spans.c calls these functions as spans end.) */
+/* Begins a life in this slot, of a goroutine that the trace did not create. (spans.c calls these functions as spans end.) */
 TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
-/* Records the creation by a goroutine with this stack; without a stack, the place is where the goroutine begins. */
-TB_MUST tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen,
-                                   uint32_t slot, uint64_t stack, uint64_t begins, to_ns now);
+/* Begins a life with its creation. stack: of the goroutine that created it; without one, the place of creation is where it
+ * begins. begins: its own first stack. */
+TB_MUST tb_rc to_span_sums_create(struct to_span_sums *s, const struct to_generation *gen,
+                                  uint32_t slot, uint64_t life, uint64_t stack, uint64_t begins,
+                                  to_ns now);
 /* Passes in a stack of the goroutine. The entry function is read from the goroutine's first stack that has one. Call it before
  * the span of this stack is counted. */
 TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,

@@ -38,7 +38,7 @@ struct to_stack_table {
   /* Made when the table is full: a bit for each hash of a stored stack's length and first TO_STACK_BEGIN counters. */
   uint64_t *begins;
   unsigned begins_bits; /* 2^begins_bits bits */
-  uint32_t named; /* changes when an unnamed frame gets a name */
+  uint32_t named;       /* changes when an unnamed frame gets a name */
 };
 
 void to_stack_table_init(struct to_stack_table *table, struct tb_mem *mem, size_t stacks_max);

@@ -6,7 +6,7 @@
 #include "unit/online/analysis/fake_generation.h"
 
 /* SITE and FAR share a place among the most recent sites. */
-enum { WAITS = 1, SITE = 2, BEGIN = 3, NAMELESS = 4, FAR = SITE + TO_SUMS_RECENT_SITES };
+enum { WAITS = 1, SITE = 2, BEGIN = 3, NAMELESS = 4, FAR = SITE + TO_SUMS_RECENT_BIRTHS };
 
 static const struct to_generation gen1 = {
   .number = 1,
