@@ -63,6 +63,8 @@ struct layout {
   size_t stacks;          /* columns */
   size_t label;           /* width of the stacks' names, if there are several */
   bool below;             /* stacks are below their row */
+  /* By column and part: the slot's width, which is the same in each choice; 0: not measured. */
+  size_t known_width[SLOTS_MAX][TK_PARTS];
 };
 
 /* ---- small pieces ---- */
@@ -161,18 +163,18 @@ static bool has_quantiles(const struct layout *l) {
   return false;
 }
 
-static void measure(const struct layout *l, struct slot *slot) {
+static size_t measure(const struct layout *l, const struct slot *slot) {
   char text[TK_CELL_BYTES];
 
   head_text(l, slot, text);
-  slot->width = tk_cell_width(text);
-  if (slot->part > TK_PART_COUNT && slot->width < TIME_MIN) slot->width = TIME_MIN;
+  size_t most = tk_cell_width(text);
+  if (slot->part > TK_PART_COUNT && most < TIME_MIN) most = TIME_MIN;
   for (size_t i = 0; i < l->table->table->n_rows; i++) {
     row_text(l, slot, l->table->table->rows[i], text);
     size_t width = tk_cell_width(text);
-    if (width > slot->width) slot->width = width;
+    if (width > most) most = width;
   }
-  if (slot->left && slot->width > TEXT_MAX) slot->width = TEXT_MAX;
+  return slot->left && most > TEXT_MAX ? TEXT_MAX : most;
 }
 
 static void add_slot(struct layout *l, size_t column, enum tk_part part) {
@@ -183,7 +185,9 @@ static void add_slot(struct layout *l, size_t column, enum tk_part part) {
   struct slot *slot = &l->slot[l->slots++];
   *slot = (struct slot){ .column = column, .part = part };
   slot->left = field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT;
-  measure(l, slot);
+  size_t spare = 0, *known = column < SLOTS_MAX ? &l->known_width[column][part] : &spare;
+  if (*known == 0) *known = measure(l, slot);
+  slot->width = *known;
   l->width += slot->width + GAP;
 }
 
