@@ -226,11 +226,25 @@ static tb_rc take_event(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
+/* Returns the first of the events that may concern an analysis. Most do not, so it looks at four at once. */
+static const struct to_event *skip_unmet(const struct to_analyses *a, const struct to_event *ev,
+                                         const struct to_event *end) {
+  const uint8_t *meets = a->meets;
+
+  if (ev < end && meets[ev->type] != MEETS_NONE) return ev;
+  while (end - ev >= 4 && (meets[ev[0].type] | meets[ev[1].type] | meets[ev[2].type] |
+                           meets[ev[3].type]) == MEETS_NONE)
+    ev += 4;
+  while (ev < end && meets[ev->type] == MEETS_NONE) ev++;
+  return ev;
+}
+
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  for (const struct to_event *ev = events; ev < events + n; ev++) {
+  const struct to_event *end = events + n;
+
+  for (const struct to_event *ev = events; (ev = skip_unmet(a, ev, end)) < end; ev++) {
     enum meets meets = (enum meets)a->meets[ev->type];
-    if (TB_LIKELY(meets == MEETS_NONE)) continue;
     if (meets == MEETS_EXPERIMENT)
       a->met_experiment = true;
     else if (meets == MEETS_KINDS || is_followed(a, ev, meets))

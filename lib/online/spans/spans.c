@@ -565,10 +565,12 @@ tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
   if (n == 0) return TB_OK;
   if (!s->heard) s->began = events->time;
   s->heard = true;
-  const struct to_event *ev = events;
-  for (; ev < events + n && rc == TB_OK; ev++) {
+  const struct to_event *ev = events, *end = events + n;
+  while (ev < end) {
     if (TB_UNLIKELY(s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX)) rc = to__spans_flush(s, gen);
     if (TB_LIKELY(rc == TB_OK)) rc = take_event(s, gen, ev);
+    ev++;
+    if (TB_UNLIKELY(rc != TB_OK)) break;
   }
   s->taken = (size_t)(ev - events);
   s->now = events[n - 1].time;
