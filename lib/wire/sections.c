@@ -135,11 +135,11 @@ static inline const unsigned char *short_frame(const unsigned char *pos, uint64_
   return TB_LIKELY(ends != 0) ? pos + __builtin_ctzll(ends) / 8 + 1 : NULL;
 }
 
-void tw_frame_pcs(const unsigned char *pos, size_t n, uint64_t *out) {
+void tw_frame_pcs(const unsigned char *pos, size_t nframes, size_t n, uint64_t *out) {
   for (size_t i = 0; i < n; i++) {
     struct tw_frame frame;
     /* Two more frames follow, of four bytes at least: eight bytes after this frame can be read. */
-    const unsigned char *next = i + 2 < n ? short_frame(pos, &out[i]) : NULL;
+    const unsigned char *next = i + 2 < nframes ? short_frame(pos, &out[i]) : NULL;
     if (TB_UNLIKELY(next == NULL)) {
       next = tw_frame_read(pos, &frame);
       out[i] = frame.pc;

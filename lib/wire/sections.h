@@ -44,8 +44,8 @@ struct tw_frame {
 };
 /* Reads a frame of a checked stack; returns the begin of the next one. */
 const unsigned char *tw_frame_read(const unsigned char *pos, struct tw_frame *out);
-/* Reads the program counters of the first n frames of a checked stack. */
-void tw_frame_pcs(const unsigned char *pos, size_t n, uint64_t *out);
+/* Reads the program counters of the first n of a checked stack's nframes frames. */
+void tw_frame_pcs(const unsigned char *pos, size_t nframes, size_t n, uint64_t *out);
 
 struct tw_cpu_sample {
   uint64_t time;

@@ -336,7 +336,7 @@ size_t to_stack_pcs(const struct to_generation *gen, uint64_t id, uint64_t *pcs,
 
   if (stack == NULL) return 0;
   size_t n = stack->nframes < max ? stack->nframes : max;
-  tw_frame_pcs(stack->frames, n, pcs);
+  tw_frame_pcs(stack->frames, stack->nframes, n, pcs);
   return n;
 }
 

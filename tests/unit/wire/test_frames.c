@@ -166,11 +166,12 @@ Test(frames, their_program_counters_alone_are_those_of_reading_them) {
     const unsigned char *pos = copy;
     uint64_t pcs[8];
     memcpy(copy, bytes, len);
-    tw_frame_pcs(copy, n, pcs);
-    for (unsigned i = 0; i < n; i++) {
+    unsigned first = round % 2 == 0 ? n : (unsigned)(random_number() % (n + 1));
+    tw_frame_pcs(copy, n, first, pcs);
+    for (unsigned i = 0; i < first; i++) {
       struct tw_frame frame;
       pos = tw_frame_read(pos, &frame);
-      cr_assert_eq(pcs[i], frame.pc, "frame %u of %u", i, n);
+      cr_assert_eq(pcs[i], frame.pc, "frame %u of the first %u of %u", i, first, n);
     }
     free(copy);
   }

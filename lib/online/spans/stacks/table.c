@@ -276,19 +276,15 @@ static tb_rc is_unknown(struct to_stack_table *table, const struct to_generation
   return TB_OK;
 }
 
-static tb_rc identify(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
-                      uint32_t *out_index) {
-  struct wanted_stack wanted;
+static __attribute__((noinline)) tb_rc identify(struct to_stack_table *table,
+                                                const struct to_generation *gen, uint64_t id,
+                                                uint32_t *out_index) {
+  struct wanted_stack wanted = { .len = 0 };
   bool add = !table_is_full(table); /* full: find only */
   bool need_text = false, found = true;
   uint64_t hash = table->by_identity.seed;
-  bool unknown = false;
   uint64_t *place;
 
-  *out_index = TO_STACK_OTHER;
-  if (!add) TB_TRY(is_unknown(table, gen, id, &unknown));
-  if (unknown) return TB_OK;
-  wanted.has_frames = false;
   wanted.len = to_stack_pcs(gen, id, wanted.pcs, FRAMES_MAX);
   *out_index = wanted.len == 0 ? TO_STACK_EMPTY : TO_STACK_OTHER;
   if (wanted.len == 0) return TB_OK;
@@ -323,8 +319,11 @@ tb_rc to_stack_table_find(struct to_stack_table *table, const struct to_generati
   if (known != NULL) {
     *out_index = (uint32_t)*known;
   } else {
+    bool unknown = false;
+    *out_index = TO_STACK_OTHER;
     TB_TRY(add_first_stacks(table));
-    TB_TRY(identify(table, gen, id, out_index));
+    if (table_is_full(table)) TB_TRY(is_unknown(table, gen, id, &unknown));
+    if (!unknown) TB_TRY(identify(table, gen, id, out_index));
     TB_TRY(tb_map_put(&table->by_id, id, &known, NULL));
     *known = *out_index;
   }

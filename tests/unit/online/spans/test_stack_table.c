@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks that are copied from one table to another. */
+/* Stacks that are copied from one table to another, and a table that is full. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "online/spans/stacks/table.h"
+#include "unit/online/analysis/fake_generation.h"
 
 static struct tb_mem mem;
 static struct to_stack_table table;
@@ -80,4 +81,41 @@ Test(stack_table, no_frames_no_stack_and_no_room) {
   for (uint64_t pc = 1; pc <= 100; pc++)
     cr_assert_gt(copy(frame(pc, "f", 1), frame(2, "main", 4)), TO_STACK_OTHER);
   cr_assert_eq(copy(frame(1000, "f", 1), frame(2, "main", 4)), TO_STACK_OTHER);
+}
+
+/* Stacks of the counters 1 to 4; the last two are those of 2 and of 1, the latter with one frame more. */
+static const struct to_generation gen = {
+  .stack = { [1] = { { 1, 1, "f", "f" }, { 9, 1, "main", "f" } },
+             [2] = { { 2, 1, "f", "f" }, { 9, 1, "main", "f" } },
+             [3] = { { 3, 1, "f", "f" }, { 9, 1, "main", "f" } },
+             [4] = { { 4, 1, "f", "f" }, { 9, 1, "main", "f" } },
+             [5] = { { 2, 1, "f", "f" }, { 9, 1, "main", "f" } },
+             [6] = { { 1, 1, "f", "f" }, { 9, 1, "main", "f" }, { 8, 1, "exit", "f" } } },
+};
+
+static uint32_t find(struct to_stack_table *in, uint64_t id) {
+  uint32_t index;
+
+  cr_assert_eq(to_stack_table_find(in, &gen, id, &index), TB_OK);
+  return index;
+}
+
+Test(stack_table, a_full_table_finds_its_own_stacks_and_no_others) {
+  struct to_stack_table full;
+  uint32_t stored[4];
+
+  to_stack_table_init(&full, &mem, 3);
+  for (uint64_t id = 1; id <= 3; id++) stored[id] = find(&full, id);
+  for (int generation = 1; generation <= 2; generation++) {
+    cr_expect_eq(find(&full, 4), TO_STACK_OTHER, "unknown");
+    cr_expect_eq(find(&full, 6), TO_STACK_OTHER, "begins like a stored one");
+    for (uint64_t id = 1; id <= 3; id++) {
+      cr_expect_gt(stored[id], TO_STACK_OTHER);
+      cr_expect_eq(find(&full, id), stored[id], "%d", (int)id);
+    }
+    cr_expect_eq(find(&full, 5), stored[2], "another id of a stored one");
+    cr_expect_eq(find(&full, 7), TO_STACK_EMPTY, "no frames");
+    to_stack_table_generation(&full);
+  }
+  to_stack_table_fini(&full);
 }
