@@ -30,15 +30,17 @@ HOT const struct to_reason_met *reason_of(struct to_spans *s, const struct to_ge
 TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
                               struct to_life *g) {
   bool is_near = g->stack - 1 < TO_STACK_KEPT - 1 && gen != NULL;
+  uint32_t queue;
 
-  g->queue = TO_STACK_OTHER;
+  g->queue = TO_STACK_OTHER; /* if its number cannot be found */
   if (TB_LIKELY(is_near))
-    TB_TRY(to_stack_table_index(&s->stacks, gen, g->stack, &g->queue));
+    TB_TRY(to_stack_table_index(&s->stacks, gen, g->stack, &queue));
   else
-    TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &g->queue));
+    TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &queue));
+  g->queue = queue;
   if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
     TB_TRY(to_queues_enter(&s->lock_waits->queues, g->lock, g->reason));
-  return to_queues_enter(s->queues, g->queue, g->reason);
+  return to_queues_enter(s->queues, queue, g->reason);
 }
 
 HOT bool is_in_queue(const struct to_spans *s, const struct to_life *g) {
