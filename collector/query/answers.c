@@ -349,39 +349,3 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
 }
 
 TC__QUESTION(list, List)
-
-/* --- report ------------------------------------------------------------------------------------ */
-
-static tb_rc add_report(void *self, const struct tc_report *report) {
-  struct stream_list *to = self;
-  ProtobufCAllocator allocator = tp_arena_allocator(to->arena);
-  Tracecollect__V1__StreamReport *message =
-      tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
-
-  if (message == NULL) return to->arena->is_short ? TB_NOMEM : TB_BUDGET;
-  message->ended_wall_ns = report->ended_wall_ns;
-  return list_add(to->arena, &to->list, message);
-}
-
-static tb_rc answer_report(struct tc_query_session *s, const Tracecollect__V1__ReportRequest *ask,
-                           struct tb_diag *diag, Tracecollect__V1__ReportReply **out) {
-  struct stream_list reports = { .arena = &s->arena };
-  struct tc_report_select select = {
-    .stream = ask->stream.len == TC_REPORT_STREAM_BYTES ? ask->stream.data : NULL,
-    .service = *ask->service != '\0' ? ask->service : NULL,
-    .instance = *ask->instance != '\0' ? ask->instance : NULL,
-    .kind = *ask->kind != '\0' ? ask->kind : NULL,
-    .window = *ask->window != '\0' ? ask->window : NULL,
-  };
-
-  if (ask->stream.len != 0 && select.stream == NULL)
-    return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
-  TB_TRY(tc_reports_collect(s->query->env.reports, &select, add_report, &reports));
-  TB_TRY(tb_arena_alloc(&s->arena, sizeof **out, out));
-  tracecollect__v1__report_reply__init(*out);
-  (*out)->n_reports = reports.list.count;
-  (*out)->reports = (void *)reports.list.items;
-  return TB_OK;
-}
-
-TC__QUESTION(report, Report)

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import urllib.error
 import urllib.request
 
 from harness import DEADLINE, Case, Collector, wait_until
@@ -63,6 +64,7 @@ class Report(Case):
         shares = [r["figures"]["wasted_share"] for r in parts]
         self.assertAlmostEqual(merged["figures"]["wasted_share"], (ns[0] * shares[0] + ns[1] * shares[1]) / sum(ns))
         self._expect_first(collector, merged)
+        self._expect_over_http(collector, merged, parts)
         self.assertEqual(collector.stop(), 0)
 
     def _expect_exact(self, latency, traces):
@@ -89,6 +91,28 @@ class Report(Case):
         self.assertEqual({row["instance"] for row in rows}, {"one", "two"})
         collector.ask(*ask, "--fail-on", f"sched.latency.count >= {merged['figures']['latency']['count']}")
         self.assertEqual([r["instance"] for r in collector.json_lines(*ask, "--instance", "one")], ["one"])
+
+    def _expect_over_http(self, collector, merged, parts):
+        """Expects the same in answers to GET, and words for what cannot be answered."""
+        def answers(query):
+            return [json.loads(line) for line in collector.get(f"/api/v1/report/{query}&top=0").splitlines()]
+        self.assertEqual(answers("sched?service=shop"), [merged, *parts])
+        self.assertEqual(answers("sched?service=shop&sum=only"), [merged])
+        self.assertEqual(answers("sched?service=shop&sum=none"), parts)
+        self.assertEqual(answers("sched?service=shop&instance=two"), parts[1:])
+        every = answers("all?service=shop&sum=only")
+        self.assertEqual(len({r["kind"] for r in every}), len(every))
+        self.assertEqual({r["instances"] for r in every}, {2})
+        self.assertEqual(collector.json_lines("report", "sched", "--service", "shop", "--sum", "--top", "0"), [merged])
+        self.assertEqual(collector.ask("report", "sched", "--service", "shop", "--sum", "--fail-on", "sched.latency.count > 0", expect=3).out.count("sched  shop: 2 instances"), 1)
+        for query, status, words in (("sched?service=shop&sum=all", 400, "sum=all"), ("sched?sum=only", 400, "sum=only needs a service"),
+                                     ("sched?service=shopp&sum=only", 404, "no stream matches")):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/report/{query}", timeout=DEADLINE)
+            self.assertEqual(refused.exception.code, status)
+            self.assertIn(words, json.loads(refused.exception.read())["error"])
+        self.assertIn("--sum needs --service", collector.ask("report", "sched", "--sum", expect=2).err)
+        self.assertIn('no service "shopp"; did you mean "shop"?', collector.ask("report", "sched", "--service", "shopp", "--sum", expect=1).err)
 
     def test_what_is_idle_is_a_key_of_the_collector_and_an_option_for_a_file(self):
         trace = self.trace("g26-gens")

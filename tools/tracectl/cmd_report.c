@@ -19,15 +19,14 @@
 #include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/report/conditions.h"
 #include "tools/tracectl/report/go_profile.h"
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
-#include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 #include "tools/tracectl/why/why.h"
-#include "trigger/condition.h"
 
 enum {
   CHUNK_BYTES = 16 << 10,
@@ -42,7 +41,7 @@ struct report_options {
   struct tk_report_ask ask;
   struct tk_report_style style;
   const char *pprof, *table; /* NULL: none */
-  bool json, csv, schema, watch, no_progress;
+  bool json, csv, schema, watch, no_progress, only_sum;
   unsigned window, rows, frames, threads; /* NOT_GIVEN if absent */
   struct tk_client_args client;
   struct tk_selector selector;
@@ -255,13 +254,16 @@ const struct tk_option tk_report_options[] = {
             "a time: nanoseconds as cat and query print them, RFC 3339, -5m, now or @UNIX"),
   TK_HELP(NULL, "Without FILE, of a collector's streams:"),
   TK_GROUP(tk_stream_options, AT(selector)),
+  TK_OPTION(
+      0, "sum", NULL, tk_read_flag, AT(only_sum),
+      "of a whole service only the sum of its streams, which is otherwise printed before them"),
   TK_OPTION(0, "watch", NULL, tk_read_flag, AT(watch), "repeat each second, until ^C"),
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
 
 static bool is_remote(const struct report_options *o) {
-  return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client);
+  return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client) || o->only_sum;
 }
 
 /* Returns true if an option was given that only `why` has. */
@@ -274,7 +276,7 @@ static bool is_of_why(const struct report_options *o) {
 /* Returns true if an option was given that `why` does not have. */
 static bool is_not_of_why(const struct report_options *o) {
   return o->pprof != NULL || o->csv || o->table != NULL || o->ask.idle != NULL || o->watch ||
-         o->threads != NOT_GIVEN || o->frames != NOT_GIVEN || o->fail_on.n > 0;
+         o->only_sum || o->threads != NOT_GIVEN || o->frames != NOT_GIVEN || o->fail_on.n > 0;
 }
 
 /* Copies given numbers; others keep their defaults. */
@@ -294,35 +296,6 @@ static int print_reports(const struct report_options *o, const struct tk_report_
   tb_rc rc = tk_report_set_print(set, form, o->csv_table, source, &o->style);
 
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
-}
-
-/* Returns true if a report meets it, and sets *out to its number. A figure that no report has is reported on stderr. */
-static bool is_met(const struct tr_condition *condition, const struct tk_report_set *set,
-                   struct tr_number *out) {
-  bool known = false, unknown = false;
-
-  for (size_t i = 0; i < set->n; i++) {
-    enum tr_verdict verdict = tr_condition_judge_message(condition, set->report[i], out);
-    if (verdict == TR_VERDICT_MET) return true;
-    known |= verdict == TR_VERDICT_NOT_MET;
-    unknown |= verdict == TR_VERDICT_UNKNOWN;
-  }
-  if (unknown && !known)
-    tk_fail("report", "condition not checked, its figure is unknown: %s", condition->text);
-  return false;
-}
-
-/* number: the one that met it. */
-static void tell_met(const struct tr_condition *condition, struct tr_number number) {
-  char length[TK_FORMAT_BYTES];
-
-  if (number.error_share == 0) {
-    tk_fail("report", "condition met: %s", condition->text);
-    return;
-  }
-  tk_format_ns((uint64_t)number.value, length); /* only quantiles have an error */
-  tk_fail("report", "condition met: %s (%s, off by at most %.3g %%)", condition->text, length,
-          number.error_share * 100);
 }
 
 static int write_profile(const struct report_options *o, struct tk_report_set *set) {
@@ -363,14 +336,15 @@ static int output_reports(const struct report_options *o, struct tk_report_set *
 
   if (o->pprof != NULL) code = write_profile(o, set);
   if (code != TK_DONE) return code;
-  for (size_t c = 0; c < o->fail_on.n; c++) met[c] = is_met(&o->condition[c], set, &number[c]);
+  for (size_t c = 0; c < o->fail_on.n; c++)
+    met[c] = tk_condition_is_met(&o->condition[c], set, &number[c]);
   set->n_merged = cut_reports(o, set->merged, set->n_merged);
   set->n = cut_reports(o, set->report, set->n);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   if (code != TK_DONE) return code;
   for (size_t c = 0; c < o->fail_on.n; c++) {
     if (!met[c]) continue;
-    tell_met(&o->condition[c], number[c]);
+    tk_condition_tell(&o->condition[c], number[c]);
     code = TK_CONDITION;
   }
   return code;
@@ -395,7 +369,7 @@ static int report_once(const struct report_options *o, struct tk_client *client)
 
   tb_diag_clear(&diag);
   tk_report_set_init(&set);
-  tb_rc rc = tk_report_service(client, &o->ask, &o->selector, &set, &diag);
+  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, &diag);
   if (rc != TB_OK) {
     code = tk_remote_fail("report", rc, &diag);
   } else {
@@ -416,7 +390,7 @@ static tb_rc watch_page(const struct report_options *o, struct tk_client *client
   struct tk_report_set set;
 
   tk_report_set_init(&set);
-  tb_rc rc = tk_report_service(client, &o->ask, &o->selector, &set, diag);
+  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, diag);
   if (rc == TB_OK) {
     if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
     *out_code = output_reports(o, &set, NULL);
@@ -467,10 +441,14 @@ static int report_watch(const struct report_options *o, struct tk_client **clien
 }
 
 static int report_live(struct report_options *o) {
+  const struct tk_selector *which = &o->selector;
   struct tk_client *client;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
+  if (o->only_sum && (which->service == NULL || which->instance != NULL || which->has_stream))
+    return tk_usage("report", "--sum needs --service, and neither --instance nor --stream");
+  o->ask.sum = o->only_sum ? TK_SUM_ONLY : TK_SUM_FIRST;
   tb_rc rc = tk_selector_check(&o->selector, &diag);
   if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);

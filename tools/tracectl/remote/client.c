@@ -164,14 +164,15 @@ tb_rc tk_client_ask(struct tk_client *c, enum tp_route_id id, const char *rest,
 }
 
 tb_rc tk_client_report(struct tk_client *c, const char *kind, const char *window,
-                       const struct tk_selector *selector, struct tb_diag *diag,
+                       const struct tk_selector *selector, const char *sum, struct tb_diag *diag,
                        const Tracecollect__V1__ReportReply **out) {
   static const Tracecollect__V1__ReportReply none = TRACECOLLECT__V1__REPORT_REPLY__INIT;
   Tracecollect__V1__ReportRequest ask = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
   Tracecollect__V1__Selector which;
 
   tk_selector_message(selector, &which);
-  ask.window = (char *)(uintptr_t)window; /* packing only reads it */
+  ask.window = (char *)(uintptr_t)window; /* packing only reads them */
+  ask.sum = (char *)(uintptr_t)sum;
   ask.service = which.service;
   ask.instance = which.instance;
   ask.stream = which.stream;

@@ -57,10 +57,11 @@ TB_MUST tb_rc tk_client_read(struct tk_client *client, const struct tk_range *ra
 TB_MUST tb_rc tk_client_live(struct tk_client *client, const Tracecollect__V1__LiveRequest *ask,
                              tk_bytes_fn *take, void *self, struct tb_diag *diag);
 
-/* window: "10s", "1m", "5m", "all". Gets a report for each stream that the selector matches; no report is not an error. */
+/* window: "10s", "1m", "5m", "all"; sum: as in ReportRequest. Gets a report for each stream that the selector matches; no
+ * report is not an error. */
 TB_MUST tb_rc tk_client_report(struct tk_client *client, const char *kind, const char *window,
-                               const struct tk_selector *selector, struct tb_diag *diag,
-                               const Tracecollect__V1__ReportReply **out);
+                               const struct tk_selector *selector, const char *sum,
+                               struct tb_diag *diag, const Tracecollect__V1__ReportReply **out);
 
 /* Reads the value of a key from a collector's ready file; TB_NOTFOUND: no such line. */
 TB_MUST tb_rc tk_ready_file_get(const char *path, const char *key, struct tb_diag *diag, char *out,

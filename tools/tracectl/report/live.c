@@ -7,7 +7,8 @@
 #include "tools/tracectl/term/tracectl.h"
 
 /* Copies a reply, which is lent until the next request, through its packed form. */
-static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, struct tk_report_set *set) {
+static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, bool sums_first,
+                        struct tk_report_set *set) {
   struct tb_buf packed;
   tb_rc rc = TB_OK;
 
@@ -19,6 +20,8 @@ static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, struct tk_re
     if (rc != TB_OK) break;
     packed.len = tracecollect__v1__stream_report__pack(reply->reports[i], packed.data);
     rc = tk_report_set_add(set, packed.data, packed.len);
+    if (rc == TB_OK && sums_first && reply->reports[i]->instances > 0)
+      rc = tk_report_set_is_sum(set);
   }
   tb_buf_fini(&packed);
   return rc;
@@ -41,22 +44,16 @@ static tb_rc put_live_first(struct tk_report_set *set) {
 tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                      const struct tk_selector *selector, struct tk_report_set *set,
                      struct tb_diag *diag) {
+  static const char *const sums[] = {
+    [TK_SUM_NONE] = "none", [TK_SUM_FIRST] = "first", [TK_SUM_ONLY] = "only"
+  };
   const Tracecollect__V1__ReportReply *reply;
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     if (!ask->kind[k]) continue;
     TB_TRY(tk_client_report(client, to_analysis_name((enum to_analysis_kind)k),
-                            to_window_name(ask->window), selector, diag, &reply));
-    TB_TRY(keep_reply(reply, set));
+                            to_window_name(ask->window), selector, sums[ask->sum], diag, &reply));
+    TB_TRY(keep_reply(reply, ask->sum == TK_SUM_FIRST, set));
   }
   return put_live_first(set);
-}
-
-tb_rc tk_report_service(struct tk_client *client, const struct tk_report_ask *ask,
-                        const struct tk_selector *selector, struct tk_report_set *set,
-                        struct tb_diag *diag) {
-  TB_TRY(tk_report_live(client, ask, selector, set, diag));
-  if (selector->service == NULL || selector->instance != NULL || selector->has_stream) return TB_OK;
-  tb_rc rc = tk_report_set_merge(set);
-  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "the reports cannot be added up");
 }

@@ -7,13 +7,9 @@
 #include "tools/tracectl/report/set.h"
 
 /* Adds a report for each selected kind and stream: as of the stream's last ordered generation; ended streams come
- * last. None may match. Errors: the client's. */
+ * last. Adds the sums of a whole service as ask->sum says. None may match. Errors: the client's. */
 TB_MUST tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                              const struct tk_selector *selector, struct tk_report_set *set,
                              struct tb_diag *diag);
-/* As tk_report_live(); the reports of a whole service are also added up. */
-TB_MUST tb_rc tk_report_service(struct tk_client *client, const struct tk_report_ask *ask,
-                                const struct tk_selector *selector, struct tk_report_set *set,
-                                struct tb_diag *diag);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "pack/merge.h"
 #include "pack/report.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/report/go_profile.h"
@@ -34,36 +33,9 @@ tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t le
   return TB_OK;
 }
 
-static bool is_live(const Tracecollect__V1__StreamReport *report) {
-  return report->ended_wall_ns == 0;
-}
-
-/* Adds up the reports of a kind; at: the first of them. */
-static tb_rc merge_kind(struct tk_report_set *set, size_t at,
-                        Tracecollect__V1__StreamReport **part) {
-  size_t n = 0;
-
-  for (int only_live = 1; only_live >= 0 && n == 0; only_live--)
-    for (size_t i = at; i < set->n; i++)
-      if (strcmp(set->report[i]->kind, set->report[at]->kind) == 0 &&
-          (is_live(set->report[i]) || !only_live))
-        part[n++] = set->report[i];
-  if (n < 2) return TB_OK;
+tb_rc tk_report_set_is_sum(struct tk_report_set *set) {
   TB_TRY(TB_ARENA_GROW(&set->arena, set->merged, set->merged_room, set->n_merged));
-  TB_TRY(tp_merge(&set->arena, part, n, &set->merged[set->n_merged]));
-  set->n_merged++;
-  return TB_OK;
-}
-
-tb_rc tk_report_set_merge(struct tk_report_set *set) {
-  Tracecollect__V1__StreamReport **part;
-
-  TB_TRY(tb_arena_alloc(&set->arena, (set->n + 1) * sizeof(*part), &part));
-  for (size_t i = 0; i < set->n; i++) {
-    size_t first = 0;
-    while (strcmp(set->report[first]->kind, set->report[i]->kind) != 0) first++;
-    if (first == i) TB_TRY(merge_kind(set, i, part));
-  }
+  set->merged[set->n_merged++] = set->report[--set->n];
   return TB_OK;
 }
 

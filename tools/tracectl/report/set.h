@@ -12,6 +12,8 @@
 
 struct tk_go_kind;
 
+enum tk_sum { TK_SUM_NONE, TK_SUM_FIRST, TK_SUM_ONLY };
+
 struct tk_report_ask {
   bool kind[TO_ANALYSIS_KINDS]; /* selected kinds */
   enum to_window window;
@@ -25,6 +27,7 @@ struct tk_report_ask {
   bool progress;
   unsigned threads;                  /* for files: tools/tracectl/trace_file/trace_run.h */
   const struct tk_trace_range *part; /* for files; NULL: the whole file */
+  enum tk_sum sum;                   /* of a whole service of a collector */
   const char *verb;                  /* in messages */
 };
 
@@ -43,9 +46,8 @@ void tk_report_set_fini(struct tk_report_set *set); /* accepts a zeroed one */
 /* Copies a packed StreamReport into the set. TB_NOMEM; TB_CORRUPT: not a report. */
 TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
 
-/* Adds up the reports of each kind of which there are several: those of live streams, or of all if none is live. Numbers
- * of now would not be those of now with an ended stream's in them. Errors: those of pack/merge.h. */
-TB_MUST tb_rc tk_report_set_merge(struct tk_report_set *set);
+/* Moves the report that was added last to the sums. */
+TB_MUST tb_rc tk_report_set_is_sum(struct tk_report_set *set);
 
 /* Orders and analyses a whole trace file. Returns TK_DONE, or TK_FAILED after reporting on stderr:
  * the set then has what precedes the fault, nothing if that was in the header. */

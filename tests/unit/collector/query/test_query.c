@@ -272,6 +272,105 @@ Test(query, reports_of_live_streams_are_found_by_name) {
   cr_assert_eq(report("stw", "other")->n_reports, 0);
 }
 
+/* Publishes a report with one figure, the number of goroutines, of an instance. */
+static void publish(unsigned instance, int64_t goroutines) {
+  Tracecollect__V1__FieldSchema field = TRACECOLLECT__V1__FIELD_SCHEMA__INIT, *fields = &field;
+  Tracecollect__V1__ReportSchema schema = TRACECOLLECT__V1__REPORT_SCHEMA__INIT;
+  Tracecollect__V1__Value value = TRACECOLLECT__V1__VALUE__INIT, *values = &value;
+  Tracecollect__V1__Report figures = TRACECOLLECT__V1__REPORT__INIT;
+  Tracecollect__V1__StreamReport one = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  char shop[] = "shop", kind[] = "stw", window[] = "10s", alive[] = "alive", name[16];
+  unsigned char stream[TC_REPORT_STREAM_BYTES] = { 0 }, bytes[256];
+
+  snprintf(name, sizeof name, "host:%u", instance);
+  memcpy(stream, &instance, sizeof instance);
+  field.name = alive;
+  field.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT;
+  schema.n_figures = figures.n_figures = 1;
+  schema.figures = &fields;
+  value.is_case = TRACECOLLECT__V1__VALUE__IS_NUMBER;
+  value.number = goroutines;
+  figures.figures = &values;
+  figures.schema = &schema;
+  one.service = shop;
+  one.instance = name;
+  one.kind = kind;
+  one.window = window;
+  one.events = 1;
+  one.report = &figures;
+  struct tc_report row = { .stream = stream,
+                           .service = shop,
+                           .instance = name,
+                           .kind = kind,
+                           .window = window,
+                           .bytes = bytes,
+                           .len = tracecollect__v1__stream_report__pack(&one, bytes) };
+  cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
+}
+
+static tb_rc ask_sum(const char *how, const char *instance, Tracecollect__V1__ReportReply **reply) {
+  Tracecollect__V1__ReportRequest ask = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
+  char kind[] = "stw", shop[] = "shop", window[] = "10s";
+
+  ask.kind = kind;
+  ask.service = shop;
+  ask.window = window;
+  ask.instance = (char *)(uintptr_t)instance;
+  ask.sum = (char *)(uintptr_t)how;
+  tb_diag_clear(&diag);
+  return tc_query_report(session, &ask, &diag, reply);
+}
+
+static int64_t alive(const Tracecollect__V1__StreamReport *report) {
+  return report->report->figures[0]->number;
+}
+
+Test(query, a_service_has_the_sum_of_its_live_streams) {
+  Tracecollect__V1__ReportReply *reply;
+  unsigned char second[TC_REPORT_STREAM_BYTES] = { 2 };
+
+  publish(1, 10);
+  cr_assert_eq(ask_sum("first", "", &reply), TB_OK);
+  cr_assert_eq(reply->n_reports, 1, "one stream has no sum");
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK);
+  cr_assert_eq(reply->n_reports, 1);
+  cr_expect_str_eq(reply->reports[0]->instance, "host:1", "or is its own");
+  publish(2, 100);
+  publish(3, 1000);
+  cr_assert_eq(ask_sum("first", "", &reply), TB_OK);
+  cr_assert_eq(reply->n_reports, 4);
+  cr_expect_eq(reply->reports[0]->instances, 3);
+  cr_expect_eq(alive(reply->reports[0]), 1110);
+  cr_expect_eq(alive(reply->reports[1]), 10);
+  cr_assert_eq(ask_sum("none", "", &reply), TB_OK);
+  cr_assert_eq(reply->n_reports, 3);
+  cr_assert_eq(ask_sum("first", "host:2", &reply), TB_OK);
+  cr_assert_eq(reply->n_reports, 1);
+  cr_assert_eq(ask_sum("only", "host:2", &reply), TB_PROTOCOL);
+  cr_expect_not_null(strstr(diag.text, "sum=only needs a service"));
+  tc_reports_close(host.reports, second);
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK);
+  cr_expect_eq(alive(reply->reports[0]), 1010, "of those that run");
+  for (unsigned i = 1; i <= 3; i += 2) {
+    memcpy(second, &i, sizeof i);
+    tc_reports_close(host.reports, second);
+  }
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK);
+  cr_expect_eq(alive(reply->reports[0]), 1110, "none runs");
+}
+
+Test(query, a_sum_of_thousands_of_streams_takes_the_memory_of_some) {
+  enum { STREAMS = 5000 };
+  Tracecollect__V1__ReportReply *reply;
+
+  for (unsigned i = 0; i < STREAMS; i++) publish(i, 1);
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK, "%s", diag.text);
+  cr_assert_eq(reply->n_reports, 1);
+  cr_expect_eq(reply->reports[0]->instances, STREAMS);
+  cr_expect_eq(alive(reply->reports[0]), STREAMS);
+  cr_expect_eq(reply->reports[0]->events, STREAMS);
+}
+
 /* --- the end ----------------------------------------------------------------------------------- */
 
 Test(query, who_asks_when_the_room_stops_is_told) {
