@@ -196,7 +196,7 @@ function makeFigure(field) {
   return node;
 }
 
-// The report of one stream.
+// The report of one stream, or the sum of several.
 export class ReportView {
   constructor(schema) {
     this.schema = schema;
@@ -220,8 +220,9 @@ export class ReportView {
     const until = report.until_wall_ns > 0 ? [`until ${clock(report.until_wall_ns)}`] : [];
     setData(this.node, "stream", report.stream);
     setData(this.node, "kind", report.kind);
-    setText(this.name, `${report.service} / ${report.instance}`);
-    setText(this.about, [`${duration(report.until_ns - report.from_ns)} of the trace`, ...until, `${count(report.events)} events`, ...options].join(", "));
+    const isSum = report.instances > 0;
+    setText(this.name, isSum ? `${report.service}: ${count(report.instances)} instance${report.instances > 1 ? "s" : ""}` : `${report.service} / ${report.instance}`);
+    setText(this.about, [isSum ? `${duration(report.time_ns)} together` : `${duration(report.until_ns - report.from_ns)} of the trace`, ...until, `${count(report.events)} events`, ...options].join(", "));
     setText(this.notes, (report.notes ?? []).join(" "));
     this.notes.hidden = this.notes.textContent === "";
     for (const [i, field] of this.schema.figures.entries()) this.figures[i].update(report.figures[field.name], report);

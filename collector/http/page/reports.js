@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any report of a stream, or of all streams of a service. The collector says which kinds there are.
+// Any report of a stream, or the sum of all streams of a service. The collector says which kinds there are.
 import { askJson, askLines } from "/ask.js";
 import { count } from "/format.js";
 import { ReportView } from "/report_table.js";
 import { byId, element, KeyedList, setText } from "/view.js";
 
 const ROWS = 20;
-const STREAMS_MAX = 20; // of a service
 const AGAIN_MS = 2000;
 
 const nameOf = (s) => `${s.service} / ${s.instance}`;
@@ -83,8 +82,10 @@ export class Reports {
 
   path({ kind, of, window }) {
     const query = new URLSearchParams({ window, top: this.whole ? 0 : ROWS });
-    if (of.startsWith("service ")) query.set("service", of.slice("service ".length));
-    else query.set("stream", of);
+    if (of.startsWith("service ")) {
+      query.set("service", of.slice("service ".length));
+      query.set("sum", "only");
+    } else query.set("stream", of);
     return `/api/v1/report/${encodeURIComponent(kind)}?${query}`;
   }
 
@@ -129,18 +130,15 @@ export class Reports {
   fail(why) {
     this.list.show([]);
     setText(byId("reports-empty"), why);
-    setText(byId("reports-note"), "");
     byId("reports-empty").hidden = false;
   }
 
   /* --- showing --- */
 
   take(reports) {
-    const shown = reports.slice(0, STREAMS_MAX);
     this.more = false;
     byId("reports-empty").hidden = true;
-    this.list.show(shown);
-    setText(byId("reports-note"), reports.length > shown.length ? `${count(shown.length)} of ${count(reports.length)} streams` : "");
+    this.list.show(reports);
     byId("report-rows").hidden = !this.more && !this.whole;
     setText(byId("report-rows"), this.whole ? `${ROWS} rows a table` : "all rows");
   }

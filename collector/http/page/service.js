@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All reports of a service, or of one of its instances: now, at a moment that was kept, and how they went.
+// All reports of a service, summed, or of one of its instances: now, at a moment that was kept, and how they went.
 // /service/NAME/INSTANCE?last=24h&at=NANOSECONDS
 import { askJson } from "/ask.js";
 import { moment } from "/format.js";

@@ -14,9 +14,10 @@ const ROWS = 20;
 const VIEWS = 5; // streams whose tables are shown at once
 const STATES = "states"; // the table of goroutines whose history is drawn, too
 
+// Of a service the sum of its instances.
 async function askNow(kind, query) {
   try {
-    return await askLines(`/api/v1/report/${encodeURIComponent(kind)}`, query);
+    return await askLines(`/api/v1/report/${encodeURIComponent(kind)}`, query.instance ? query : { ...query, sum: "only" });
   } catch (error) {
     if (error.status === 404) return []; // none of its streams is live
     throw error;
@@ -52,6 +53,7 @@ class Tile {
     setFigure(this.value, best?.height ?? "", text);
     const parts = [];
     if (isSpread && best !== null) parts.push(`${best.value.p99_ns === null ? "max" : "p99"} of ${count(best.value.count)}, max ${duration(best.value.max_ns)}`);
+    if (best?.report.instances > 1) parts.push(`all ${count(best.report.instances)} instances`);
     if (reports.length > 1 && best !== null) parts.push(`highest of ${count(reports.length)}: ${best.report.instance}`);
     setText(this.note, parts.join("; "));
   }
@@ -190,8 +192,9 @@ export class Kind {
     if (!this.tables.open) return;
     const shown = reports.slice(0, VIEWS);
     this.list.show(shown);
-    this.more.hidden = reports.length === shown.length && reports.length > 0;
-    setText(this.more, reports.length === 0 ? "No report of that moment." : `${count(shown.length)} of ${count(reports.length)} instances; choose one above.`);
+    const isSum = shown[0]?.instances > 1;
+    this.more.hidden = reports.length === shown.length && reports.length > 0 && !isSum;
+    setText(this.more, reports.length === 0 ? "No report of that moment." : isSum ? `All ${count(shown[0].instances)} instances together; choose one above.` : `${count(shown.length)} of ${count(reports.length)} instances; choose one above.`);
     const pairs = shown.length === 1 ? (shown[0].tables.by_pair ?? []) : [];
     this.graph.replaceChildren(...(pairs.length > 0 && "waker" in pairs[0] ? [wakeGraph(pairs)] : []));
   }
