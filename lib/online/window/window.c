@@ -148,12 +148,15 @@ static void drop_slots(struct to_windows *w, size_t n) {
   w->slots -= n;
 }
 
-/* Makes one slot of n. */
+/* Makes one slot of n. After a silence, some of them may be closed already. */
 static tb_rc join_slots(struct to_windows *w, size_t first, size_t n, to_ns length) {
   const struct to_packed *block[TO_SLOTS_MAX];
-  struct to_slot joined = w->slot[first];
   size_t blocks = 0;
+  bool is_any_closed = false;
 
+  for (size_t i = first; i < first + n; i++) is_any_closed |= w->slot[i].closed;
+  if (is_any_closed) TB_TRY(close_slots(w, first, n));
+  struct to_slot joined = w->slot[first];
   joined.block = NULL;
   for (size_t i = first; i < first + n; i++) {
     if (w->slot[i].block != NULL) block[blocks++] = w->slot[i].block;

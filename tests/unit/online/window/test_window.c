@@ -103,6 +103,21 @@ Test(window, a_long_silence_empties_the_windows_and_not_the_total) {
   close_windows(&f);
 }
 
+/* The last second before the silence is closed after older ones of its half minute have been added up. */
+Test(window, a_silence_of_some_minutes_loses_nothing_of_the_total) {
+  struct fixture f;
+  struct to_view v;
+
+  setup_windows(&f);
+  for (unsigned i = 0; i < 30; i++) add_span(&f, i * SECOND, MS);
+  for (unsigned i = 0; i < 30; i++) add_span(&f, (229 + i) * SECOND, MS);
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
+  cr_assert_eq(to_view_sum(&v, f.plain).count, 60);
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_5MIN, &v), TB_OK);
+  cr_assert_eq(to_view_sum(&v, f.plain).count, 60);
+  close_windows(&f);
+}
+
 Test(window, a_clock_that_falls_begins_the_windows_anew) {
   struct fixture f;
   struct to_view v;
