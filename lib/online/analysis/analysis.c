@@ -367,6 +367,16 @@ static tb_rc settle_sums(struct to_analyses *a) {
   return to_span_sums_settle(&a->sums, 0);
 }
 
+tb_rc to_analyses_mark(struct to_analyses *a) {
+  TB_TRY(to_windows_attach(&a->windows));
+  TB_TRY(settle_sums(a));
+  TB_TRY(settle(a));
+  TB_TRY(to_windows_mark(&a->windows));
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->mark != NULL) TB_TRY(analyses[k].ops->mark(a));
+  return TB_OK;
+}
+
 struct ask {
   size_t rows_max;
   bool totals, is_of_figures;

@@ -11,6 +11,9 @@
  * (online/window/window.h). A quantile is off by at most the error that its scale has (online/window/histogram.h).
  * The same events give the same report, live or from a file.
  *
+ * The reports of consecutive stretches (TO_WINDOW_STRETCH) can be added up to the report of the time from the first's
+ * begin to the last's end: pack/merge.h.
+ *
  * Memory    everything from mem. Tables have at most stacks_max rows by stack; further stacks are
  *           summed in the row "other". A report is lent until the next call on the same object; each
  *           text in it ends with a NUL.
@@ -153,6 +156,8 @@ struct to_stop_total {
 };
 /* Lists at most max reasons, at a fraction of the cost of totals; returns how many. */
 size_t to_analyses_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out);
+/* Ends the window TO_WINDOW_STRETCH and begins the next one. Call it between generations. */
+TB_MUST tb_rc to_analyses_mark(struct to_analyses *a);
 /* Returns the last report; lent like it. */
 const struct to_report *to_analyses_last_report(const struct to_analyses *a);
 

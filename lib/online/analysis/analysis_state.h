@@ -65,6 +65,7 @@ struct to_analysis_ops {
   tb_rc (*experiment)(struct to_analyses *a, const struct to_generation *gen,
                       const struct to_event *ev);
   tb_rc (*slot)(struct to_analyses *a);   /* before the first event of a slot */
+  tb_rc (*mark)(struct to_analyses *a);   /* before the first event after the windows' mark */
   tb_rc (*settle)(struct to_analyses *a); /* before the open slot closes or is read */
   void (*epoch)(struct to_analyses *a);
   void (*watched)(struct to_analyses *a); /* the watch has changed */

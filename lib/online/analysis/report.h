@@ -40,6 +40,16 @@ struct to_value {
   };
 };
 
+/* How reports of consecutive stretches of a stream are added up. */
+enum to_over_time {
+  TO_OVER_SUM,
+  TO_OVER_LAST, /* a number of now */
+  TO_OVER_GREATEST,
+  TO_OVER_LEAST,
+  TO_OVER_MEAN, /* weighted by time */
+  TO_OVER_UNKNOWN,
+};
+
 /* An option, a figure or a column. */
 struct to_field {
   const char *name;
@@ -49,6 +59,7 @@ struct to_field {
   const char *label;  /* label of the row's series in /metrics, for a text column; NULL: none */
   bool greatest;      /* rows and reports that are added up have the greatest value, not the sum */
   bool of_time; /* a share of the report's time: reports that are added up have the mean by time */
+  enum to_over_time over_time; /* of numbers */
 };
 
 enum { TO_ORDERS_MAX = 3 };
@@ -68,6 +79,7 @@ struct to_table_schema {
   const struct to_field *column;
   struct to_row_order order[TO_ORDERS_MAX];
   bool is_list; /* rows are single things: without a row "other" for those above the limit */
+  bool is_now;  /* a list of what is so now */
 };
 
 struct to_schema {

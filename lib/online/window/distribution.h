@@ -21,9 +21,18 @@ struct to_distribution {
   struct to_histogram histogram;
 };
 
-enum to_window { TO_WINDOW_10S, TO_WINDOW_1MIN, TO_WINDOW_5MIN, TO_WINDOW_ALL, TO_WINDOWS };
+enum to_window {
+  TO_WINDOW_10S,
+  TO_WINDOW_1MIN,
+  TO_WINDOW_5MIN,
+  TO_WINDOW_ALL,
+  TO_WINDOWS, /* that a user can ask for */
+  TO_WINDOW_STRETCH =
+      TO_WINDOWS /* since the mark: stretches follow each other without hole or overlap */
+};
 
-const char *to_window_name(enum to_window window); /* "10s", "1m", "5m", "all" */
+const char *to_window_name(enum to_window window); /* "10s", "1m", "5m", "all", "stretch" */
+/* Finds one of TO_WINDOWS. */
 bool to_window_find(const char *name, enum to_window *out);
 
 #endif

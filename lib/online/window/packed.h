@@ -20,7 +20,7 @@
 
 #include "online/window/tally.h"
 
-enum { TO_ROW_BUCKETS_MAX = 160, TO_PACKED_MAX = 48 };
+enum { TO_ROW_BUCKETS_MAX = 160, TO_PACKED_MAX = 56 };
 
 struct to_packed {
   size_t bytes; /* of the block */

@@ -24,6 +24,10 @@ void to__view_drop(const struct to_windows *w) {
   drop_rows(w->tally);
 }
 
+static bool has_slot(enum to_window window, to_ns begin, const struct to_slot *slot) {
+  return window == TO_WINDOW_STRETCH ? !slot->before_mark : slot->begin >= begin;
+}
+
 /* Lists the blocks of the window; returns how many. */
 static size_t list_blocks(const struct to_windows *w, enum to_window window,
                           const struct to_packed **block) {
@@ -31,8 +35,10 @@ static size_t list_blocks(const struct to_windows *w, enum to_window window,
   size_t n = 0;
 
   if (window == TO_WINDOW_ALL && w->closed != NULL) block[n++] = w->closed;
+  if (window == TO_WINDOW_STRETCH && w->mark.block != NULL) block[n++] = w->mark.block;
   for (size_t i = 0; i < w->slots; i++) {
-    bool is_in = window == TO_WINDOW_ALL ? !w->slot[i].closed : w->slot[i].begin >= begin;
+    bool is_in =
+        window == TO_WINDOW_ALL ? !w->slot[i].closed : has_slot(window, begin, &w->slot[i]);
     if (is_in && w->slot[i].block != NULL) block[n++] = w->slot[i].block;
   }
   for (size_t i = 0; i < TO_OPEN_BLOCKS; i++)
@@ -45,8 +51,9 @@ static struct to_stretch view_stretch(const struct to_windows *w, enum to_window
   struct to_stretch stretch = { 0 };
 
   if (window == TO_WINDOW_ALL) stretch = w->closed_stretch;
+  if (window == TO_WINDOW_STRETCH) stretch = w->mark.stretch;
   for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
-    if (w->slot[i].begin >= begin) to__stretch_join(&stretch, &w->slot[i].stretch);
+    if (has_slot(window, begin, &w->slot[i])) to__stretch_join(&stretch, &w->slot[i].stretch);
   to__stretch_join(&stretch, &w->open.stretch);
   return stretch;
 }
@@ -64,6 +71,13 @@ static tb_rc fill_sums(struct to_windows *w, enum to_window window) {
   return TB_OK;
 }
 
+/* The begin of the window, or of the stream if that is later. */
+static to_ns first_of(const struct to_windows *w, enum to_window window, to_ns begin) {
+  if (window == TO_WINDOW_STRETCH) return w->mark.from < w->last ? w->mark.from : w->last;
+  to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
+  return begin > first ? begin : first;
+}
+
 tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out) {
   const struct to_viewed *v = &w->tally->viewed;
 
@@ -71,8 +85,7 @@ tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_vie
   /* Several reports read the same window in turn. */
   if (v->of != w || v->window != (unsigned)window) TB_TRY(fill_sums(w, window));
   to_ns begin = to__window_begin(window, w->last);
-  to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
-  *out = (struct to_view){ .from = begin > first ? begin : first,
+  *out = (struct to_view){ .from = first_of(w, window, begin),
                            .until = w->last,
                            .stretch = view_stretch(w, window, begin),
                            .windows = w };

@@ -17,11 +17,12 @@ static const struct {
   const char *name;
   to_ns length_ns; /* 0: since the start */
   to_ns slot_ns;   /* length of the window's slots */
-} windows[TO_WINDOWS] = {
+} windows[TO_WINDOWS + 1] = {
   [TO_WINDOW_10S] = { "10s", 10 * SECOND_NS, 2 * SECOND_NS },
   [TO_WINDOW_1MIN] = { "1m", 60 * SECOND_NS, 10 * SECOND_NS },
   [TO_WINDOW_5MIN] = { "5m", 300 * SECOND_NS, 60 * SECOND_NS },
   [TO_WINDOW_ALL] = { "all", 0, 0 },
+  [TO_WINDOW_STRETCH] = { "stretch", 0, 0 },
 };
 
 const char *to_window_name(enum to_window window) {
@@ -59,6 +60,7 @@ void to_windows_fini(struct to_windows *w) {
   for (size_t i = 0; i < w->slots; i++) to_packed_free(w->slot[i].block, w->mem);
   for (size_t i = 0; i < TO_OPEN_BLOCKS; i++) to_packed_free(w->open_block[i], w->mem);
   to_packed_free(w->closed, w->mem);
+  to_packed_free(w->mark.block, w->mem);
   tb_mem_free(w->mem, w->parent, w->series_room * sizeof(*w->parent));
   *w = (struct to_windows){ 0 };
 }
@@ -98,6 +100,7 @@ enum {
   WORDS_SLOT_MAX = 64 << 10,
   WORDS_CLOSED_MAX = 160 << 10,
   WORDS_MIN = 2 << 10,
+  MARK_SLOTS = 8, /* that a mark leaves to others */
   FULL_RATE = 1000000,
 };
 
@@ -123,29 +126,49 @@ static tb_rc add_blocks(struct to_windows *w, const struct to_packed *const *blo
   return to_packed_add(w->tally, &form, block, n, out);
 }
 
+/* Replaces a sum by that of n blocks, of which it is the first. */
+static tb_rc replace_sum(struct to_windows *w, struct to_packed **sum,
+                         const struct to_packed *const *block, size_t n, uint64_t events,
+                         to_ns since) {
+  to_ns length = (to_ns)((uint64_t)w->open.begin - (uint64_t)since);
+  struct to_packed *more;
+
+  if (n == 1) return TB_OK;
+  TB_TRY(add_blocks(w, block, n, spared_words(w, WORDS_CLOSED_MAX, events, length), &more));
+  to_packed_free(*sum, w->mem);
+  *sum = more;
+  return TB_OK;
+}
+
 /* Adds those of n slots that are not yet in the sum since the start to it. */
 static tb_rc close_slots(struct to_windows *w, size_t first, size_t n) {
   const struct to_packed *block[TO_SLOTS_MAX + 1] = { w->closed };
-  size_t max = spared_words(w, WORDS_CLOSED_MAX, w->closed_stretch.events,
-                            (to_ns)((uint64_t)w->open.begin - (uint64_t)w->first));
-  struct to_packed *closed;
   size_t blocks = 1;
 
   for (size_t i = first; i < first + n; i++)
     if (!w->slot[i].closed && w->slot[i].block != NULL) block[blocks++] = w->slot[i].block;
-  if (blocks > 1) {
-    TB_TRY(add_blocks(w, block, blocks, max, &closed));
-    to_packed_free(w->closed, w->mem);
-    w->closed = closed;
-  }
+  TB_TRY(replace_sum(w, &w->closed, block, blocks, w->closed_stretch.events, w->first));
   for (size_t i = first; i < first + n; i++) w->slot[i].closed = true;
   return TB_OK;
 }
 
-static void drop_slots(struct to_windows *w, size_t n) {
+/* Drops the first n slots, but keeps the sum of those after the mark. */
+static tb_rc drop_slots(struct to_windows *w, size_t n) {
+  const struct to_packed *block[TO_SLOTS_MAX + 1] = { w->mark.block };
+  struct to_stretch stretch = w->mark.stretch;
+  size_t blocks = 1;
+
+  for (size_t i = 0; i < n; i++) {
+    if (w->slot[i].before_mark) continue;
+    if (w->slot[i].block != NULL) block[blocks++] = w->slot[i].block;
+    to__stretch_join(&stretch, &w->slot[i].stretch);
+  }
+  TB_TRY(replace_sum(w, &w->mark.block, block, blocks, stretch.events, w->mark.from));
+  w->mark.stretch = stretch;
   for (size_t i = 0; i < n; i++) to_packed_free(w->slot[i].block, w->mem);
   memmove(w->slot, w->slot + n, (w->slots - n) * sizeof(*w->slot));
   w->slots -= n;
+  return TB_OK;
 }
 
 /* Makes one slot of n. After a silence, some of them may be closed already. */
@@ -171,7 +194,7 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n, to_ns leng
   return TB_OK;
 }
 
-/* Joins slots that are too old for this window and in the same slot of the next one. */
+/* Joins slots that are too old for this window, in the same slot of the next one, and on the same side of the mark. */
 static tb_rc thin_out(struct to_windows *w, enum to_window window, to_ns now) {
   to_ns old = to__window_begin(window, now), step = windows[window + 1].slot_ns;
 
@@ -179,7 +202,9 @@ static tb_rc thin_out(struct to_windows *w, enum to_window window, to_ns now) {
     to_ns begin = round_down(w->slot[i].begin, step);
     size_t n = 1;
     if (begin > INT64_MAX - step || begin + step > old) return TB_OK;
-    while (i + n < w->slots && w->slot[i + n].begin < begin + step) n++;
+    while (i + n < w->slots && w->slot[i + n].begin < begin + step &&
+           w->slot[i + n].before_mark == w->slot[i].before_mark)
+      n++;
     if (n > 1) TB_TRY(join_slots(w, i, n, step));
     if (window + 1 == TO_WINDOW_5MIN) TB_TRY(close_slots(w, i, 1));
   }
@@ -193,8 +218,7 @@ static tb_rc drop_old(struct to_windows *w, to_ns now) {
   while (n < w->slots && w->slot[n].begin < begin) n++;
   if (n == 0) return TB_OK;
   TB_TRY(close_slots(w, 0, n));
-  drop_slots(w, n);
-  return TB_OK;
+  return drop_slots(w, n);
 }
 
 /* ---- the open slot ---- */
@@ -260,18 +284,46 @@ static tb_rc join_open_blocks(struct to_windows *w) {
   return TB_OK;
 }
 
-static tb_rc close_slot(struct to_windows *w, to_ns now) {
-  TB_TRY(take_tally(w));
-  TB_TRY(join_open_blocks(w));
-  TB_TRY(drop_old(w, now));
-  for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
+/* Moves the open slot to the closed ones. */
+static void shelve(struct to_windows *w) {
   assert(w->slots < TO_SLOTS_MAX);
   to__view_drop(w);
   to__stretch_join(&w->closed_stretch, &w->open.stretch);
   w->open.block = TB_MOVE(w->open_block[0]);
   w->slot[w->slots++] = w->open;
   w->open = (struct to_slot){ .begin = w->open.begin };
+}
+
+static tb_rc close_slot(struct to_windows *w, to_ns now) {
+  TB_TRY(take_tally(w));
+  TB_TRY(join_open_blocks(w));
+  TB_TRY(drop_old(w, now));
+  for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
+  shelve(w);
   return TB_OK;
+}
+
+/* Joins slots before the mark that have one begin. */
+static tb_rc join_twins(struct to_windows *w) {
+  for (size_t i = 0; i < w->slots; i++) {
+    size_t n = 1;
+    while (i + n < w->slots && w->slot[i + n].begin == w->slot[i].begin) n++;
+    if (n > 1) TB_TRY(join_slots(w, i, n, windows[0].slot_ns));
+  }
+  return TB_OK;
+}
+
+/* Cuts the open slot in two. */
+tb_rc to_windows_mark(struct to_windows *w) {
+  if (w->open.begin == w->open_end) return TB_OK; /* no event yet */
+  TB_TRY(to_windows_settle(w));
+  TB_TRY(join_open_blocks(w));
+  if (w->slots + MARK_SLOTS > TO_SLOTS_MAX) return TB_BUDGET; /* twins could not be joined */
+  shelve(w);
+  for (size_t i = 0; i < w->slots; i++) w->slot[i].before_mark = true;
+  to_packed_free(w->mark.block, w->mem);
+  w->mark = (struct to_mark){ .from = w->last + 1 };
+  return join_twins(w);
 }
 
 static void open_slot(struct to_windows *w, to_ns time) {
@@ -288,7 +340,7 @@ tb_rc to_windows_move(struct to_windows *w, to_ns time) {
   TB_TRY(failed);
   if (time < TIME_MIN) time = TIME_MIN; /* forged: the begin of a window must not overflow */
   if (w->open.begin == w->open_end) {   /* the first event */
-    w->first = w->windows_first = time;
+    w->first = w->windows_first = w->mark.from = time;
     open_slot(w, time);
   } else if (time >= w->open_end) {
     TB_TRY(close_slot(w, time));
@@ -296,8 +348,9 @@ tb_rc to_windows_move(struct to_windows *w, to_ns time) {
   } else if (time < w->open.begin) {
     TB_TRY(close_slot(w, w->open_end));
     TB_TRY(close_slots(w, 0, w->slots));
-    drop_slots(w, w->slots);
+    TB_TRY(drop_slots(w, w->slots));
     w->windows_first = time;
+    if (time < w->mark.from) w->mark.from = time;
     if (time < w->first) w->first = time;
     open_slot(w, time);
   }
@@ -323,18 +376,26 @@ bool to_windows_show(const struct to_windows *w, to_ns last) {
 tb_rc to_windows_retire(struct to_windows *w, const uint32_t *series, size_t n, uint32_t into) {
   const struct to_packed_form form = form_of(w, WORDS_CLOSED_MAX);
   size_t bytes = (w->series_n + 63) / 64 * sizeof(uint64_t);
-  struct to_packed *moved;
+  struct to_packed *closed = NULL, *marked = NULL;
   uint64_t *set;
+  tb_rc rc = TB_OK;
 
-  if (n == 0 || w->closed == NULL) return TB_OK;
+  if (n == 0 || (w->closed == NULL && w->mark.block == NULL)) return TB_OK;
   to__view_drop(w);
   TB_TRY(to_tally_reserve(w->tally, w->series_n));
   TB_TRY(tb_mem_alloc(w->mem, bytes, &set));
   for (size_t i = 0; i < n; i++) set[series[i] / 64] |= UINT64_C(1) << series[i] % 64;
-  tb_rc rc = to_packed_move(w->tally, &form, w->closed, set, into, &moved);
+  if (w->closed != NULL) rc = to_packed_move(w->tally, &form, w->closed, set, into, &closed);
+  if (w->mark.block != NULL && rc == TB_OK)
+    rc = to_packed_move(w->tally, &form, w->mark.block, set, into, &marked);
   tb_mem_free(w->mem, set, bytes);
-  if (rc != TB_OK) return rc;
+  if (rc != TB_OK) {
+    to_packed_free(closed, w->mem);
+    return rc;
+  }
   to_packed_free(w->closed, w->mem);
-  w->closed = moved;
+  to_packed_free(w->mark.block, w->mem);
+  w->closed = closed;
+  w->mark.block = marked;
   return TB_OK;
 }

@@ -6,12 +6,16 @@
  * last five. A window is the sum of the slots that overlap it, so its figures are exact for a stretch up to one slot
  * longer: 10 to 12 s, 60 to 70 s, 300 to 360 s. The view contains the begin and end of that stretch.
  *
+ * The user may set a mark. The window TO_WINDOW_STRETCH begins with the first record after it, so the figures of all
+ * stretches from mark to mark add up to those since the start.
+ *
  * The slots depend on event times alone, so a file and a live stream give the same figures.
  *
  * A series is a number whose meaning the user chooses: one stack's blocked calls, one reason to stop the world. It can be
  * a part of another series, its parent, which contains the sums and lengths of all its parts.
  *
- * Memory    from mem: a block (online/window/packed.h) for each of at most TO_SLOTS_MAX slots and one for all since the start.
+ * Memory    from mem: a block (online/window/packed.h) for each of at most TO_SLOTS_MAX slots, one for all since the start,
+ *           and one for what is after the mark and older than all windows.
  *           A live stream (`sparing`), of which there can be thousands, keeps fewer buckets.
  * Threads   use each object from one thread at a time; the same for all that share a tally.
  * Time      the events' clock. If it goes back (a new epoch after a generation with broken times), the windows start
@@ -25,7 +29,7 @@
 #include "online/window/packed.h"
 #include "online/window/tally.h"
 
-enum { TO_SLOTS_MAX = 40, TO_OPEN_BLOCKS = 3 };
+enum { TO_SLOTS_MAX = 48, TO_OPEN_BLOCKS = 3 };
 
 /* Events and generations of a stretch of the stream. */
 struct to_stretch {
@@ -37,6 +41,14 @@ struct to_slot {
   struct to_stretch stretch;
   struct to_packed *block; /* NULL: nothing was counted */
   bool closed;             /* its block is in the sum since the start */
+  bool before_mark;
+};
+
+/* The mark. */
+struct to_mark {
+  to_ns from;                /* where the stretch begins */
+  struct to_stretch stretch; /* of slots after the mark that were dropped */
+  struct to_packed *block;   /* their sum; NULL: nothing */
 };
 
 struct to_windows {
@@ -46,7 +58,8 @@ struct to_windows {
   size_t series_n, series_room;
   struct to_packed *closed;         /* the sum of all slots that are closed; NULL: nothing */
   struct to_stretch closed_stretch; /* of all slots but the open one */
-  struct to_slot open;              /* block: NULL */
+  struct to_mark mark;
+  struct to_slot open; /* block: NULL */
   /* Blocks of the open slot, which has the tally, too. They are added up when the slot closes. */
   struct to_packed *open_block[TO_OPEN_BLOCKS];
   to_ns open_end;                    /* open_end == open.begin: no event yet */
@@ -79,6 +92,8 @@ TB_MUST tb_rc to_windows_move(struct to_windows *w, to_ns time);
 static inline to_ns to_windows_border(const struct to_windows *w) {
   return w->open_end;
 }
+/* Sets the mark after all that has been counted. */
+TB_MUST tb_rc to_windows_mark(struct to_windows *w);
 /* Counts n events of generation gen (0: none) in the open slot. last: time of the last event. */
 void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last);
 

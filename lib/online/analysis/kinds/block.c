@@ -42,10 +42,11 @@ const struct to_field to__block_figure[TO__BLOCK_FIGURES] = {
                 .about = "How long goroutines waited, idle ones left out." },
   [IDLE] = { "idle", TO_VALUE_DISTRIBUTION,
              .about = "How long goroutines waited that had nothing to do." },
-  [WAITING] = { "waiting", TO_VALUE_COUNT,
-                .about = "Goroutines that wait now, idle ones left out." },
+  [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait now, idle ones left out.",
+                .over_time = TO_OVER_LAST },
   [WAITING_IDLE] = { "waiting_idle", TO_VALUE_COUNT,
-                     .about = "Goroutines that have nothing to do now." },
+                     .about = "Goroutines that have nothing to do now.",
+                     .over_time = TO_OVER_LAST },
   [CUT] = { "cut", TO_VALUE_COUNT,
             .about = "Waits that a hole in the stream cut off: they are in no other figure." },
 };
@@ -141,7 +142,8 @@ enum { WAITING_NOW, LONGEST_WAITS, BY_REASON, BY_STACK, BY_WAKER, BY_ENTRY };
                       .order = { { NOW_IDLE + 1, .rising = true },                                 \
                                  { NOW_AGE + 1 },                                                  \
                                  { NOW_GOROUTINE + 1, .rising = true } },                          \
-                      .is_list = true },                                                           \
+                      .is_list = true,                                                             \
+                      .is_now = true },                                                            \
     [LONGEST_WAITS] = { .name = "longest",                                                         \
                         .about = "Longest waits, idle ones left out",                              \
                         .order_about = "longest first",                                            \
@@ -407,5 +409,6 @@ const struct to_analysis_ops to__analysis_block = {
   .fini = block_fini,
   .span = block_span,
   .slot = block_slot,
+  .mark = block_slot,
   .report = block_report,
 };

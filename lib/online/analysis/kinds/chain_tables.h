@@ -38,14 +38,15 @@ extern const struct to_field to__cycle_column[TO__CYCLE_COLUMNS];
     .name = "chains", .about = "Waits longer than 1 s, and what each waits for in the end",        \
     .order_about = "longest wait first", .keys = 1, .columns = TO__CHAIN_COLUMNS,                  \
     .column = to__chain_column, .order = { { TO__CHAIN_AGE + 1 }, { TO__CHAIN_WAITING + 1 } },     \
-    .is_list = true                                                                                \
+    .is_list = true, .is_now = true                                                                \
   }
 #define TO__CYCLES_TABLE                                                                           \
   {                                                                                                \
     .name = "cycles", .about = "Goroutines that wait for each other in a circle",                  \
     .order_about = "suspected deadlocks first, then the longest waits", .keys = 1,                 \
     .columns = TO__CYCLE_COLUMNS, .column = to__cycle_column,                                      \
-    .order = { { TO__CYCLE_SUSPECTED + 1 }, { TO__CYCLE_AGE + 1 } }, .is_list = true               \
+    .order = { { TO__CYCLE_SUSPECTED + 1 }, { TO__CYCLE_AGE + 1 } }, .is_list = true,              \
+    .is_now = true                                                                                 \
   }
 
 /* Begins of generations. A cycle that did not change for two whole generations is a suspect. */

@@ -36,19 +36,23 @@ static const struct to_field figure[FIGURES] = {
   [WAITS] = { "waits", TO_VALUE_DISTRIBUTION,
               .about = "Waits of goroutines for each other, at locks, conditions and channels.",
               .metric = "trace_contention_seconds" },
-  [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait so now." },
+  [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait so now.",
+                .over_time = TO_OVER_LAST },
   [LONGEST] = { "longest_queue", TO_VALUE_COUNT,
                 .about = "The most goroutines that waited at one stack at once.",
                 .greatest = true },
   [CONVOYS] = { "convoys", TO_VALUE_COUNT,
                 .about = "Stacks with a convoy: a queue of three or more for a lock or a send, in "
-                         "three generations in a row." },
+                         "three generations in a row.",
+                .over_time = TO_OVER_UNKNOWN },
   [LOCKS] = { "locks", TO_VALUE_COUNT,
               .about = "Locks that goroutines waited for, where the trace names them: a C "
-                       "program's does, a Go program's does not." },
+                       "program's does, a Go program's does not.",
+              .over_time = TO_OVER_UNKNOWN },
   [DEADLOCKS] = { "deadlocks", TO_VALUE_COUNT,
                   .about = "Suspected deadlocks now: goroutines that wait for each other in a "
-                           "circle, and have done so for two whole generations." },
+                           "circle, and have done so for two whole generations.",
+                  .over_time = TO_OVER_LAST },
 };
 
 enum { PAIR_STACK, PAIR_WAKER, PAIR_REASON, PAIR_HOW, PAIR_WAITS, PAIR_OBJECT, PAIR_COLUMNS };
@@ -73,7 +77,8 @@ static const struct to_field lock_column[LOCK_COLUMNS] = {
   [LOCK_WAITS] = { "waits", TO_VALUE_DISTRIBUTION },
   [LOCK_LONGEST] = { "longest_queue", TO_VALUE_COUNT,
                      .about = "The most that waited for it at once.", .greatest = true },
-  [LOCK_WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Those that wait for it now." },
+  [LOCK_WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Those that wait for it now.",
+                     .over_time = TO_OVER_LAST },
 };
 enum {
   HOLDER_OBJECT,
@@ -122,8 +127,10 @@ static const struct to_field queue_column[QUEUE_COLUMNS] = {
   [QUEUE_STACK] = { "stack", TO_VALUE_STACK, .about = "Where goroutines wait." },
   [QUEUE_REASON] = { "reason", TO_VALUE_TEXT },
   [QUEUE_LONGEST] = { "longest_queue", TO_VALUE_COUNT,
-                      .about = "The most that waited there at once." },
-  [QUEUE_WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Those that wait there now." },
+                      .about = "The most that waited there at once.",
+                      .over_time = TO_OVER_GREATEST },
+  [QUEUE_WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Those that wait there now.",
+                      .over_time = TO_OVER_LAST },
 };
 enum {
   CONVOY_STACK,
@@ -140,7 +147,8 @@ static const struct to_field convoy_column[CONVOY_COLUMNS] = {
                      .about = "Where goroutines wait; none: they wait for one lock." },
   [CONVOY_REASON] = { "reason", TO_VALUE_TEXT },
   [CONVOY_LONGEST] = { "longest_queue", TO_VALUE_COUNT,
-                       .about = "The most that waited there at once." },
+                       .about = "The most that waited there at once.",
+                       .over_time = TO_OVER_GREATEST },
   [CONVOY_SINCE] = { "since_ns", TO_VALUE_TIME,
                      .about = "Where the first of its generations began." },
   [CONVOY_LASTED] = { "lasted_ns", TO_VALUE_NS, .about = "Up to the end of its last generation." },
@@ -194,7 +202,8 @@ static const struct to_table_schema table[TABLES] = {
              .columns = HELD_COLUMNS,
              .column = held_column,
              .order = { { HELD_AGE + 1 }, { HELD_WAITING + 1 } },
-             .is_list = true },
+             .is_list = true,
+             .is_now = true },
   [CHAINS] = TO__CHAINS_TABLE,
   [CYCLES] = TO__CYCLES_TABLE,
 };
@@ -556,6 +565,7 @@ const struct to_analysis_ops to__analysis_contention = {
   .fini = contention_fini,
   .event = contention_event,
   .slot = contention_slot,
+  .mark = contention_slot,
   .epoch = contention_epoch,
   .report = contention_report,
   .findings = contention_findings,

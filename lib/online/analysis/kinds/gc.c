@@ -63,14 +63,17 @@ static const struct to_field figure[FIGURES] = {
   [SWEEP] = { "sweep", TO_VALUE_DISTRIBUTION,
               .about = "Goroutines that allocate clear up memory first, which cycles left free.",
               .metric = "trace_gc_sweep_seconds" },
-  [LIVE] = { "heap_bytes", TO_VALUE_BYTES, .about = "Size of the heap's objects now." },
+  [LIVE] = { "heap_bytes", TO_VALUE_BYTES, .about = "Size of the heap's objects now.",
+             .over_time = TO_OVER_LAST },
   [GOAL] = { "heap_goal_bytes", TO_VALUE_BYTES,
-             .about = "The collector means to end its next cycle before the heap is larger." },
+             .about = "The collector means to end its next cycle before the heap is larger.",
+             .over_time = TO_OVER_LAST },
   [LOWEST_10MS] = { "mutator_10ms_share", TO_VALUE_SHARE,
                     .about = "What the program had of its Ps in the worst 10 ms.",
                     .metric = "trace_gc_mutator_10ms_share" },
   [JOINED] = { "joined_steps", TO_VALUE_COUNT,
-               .about = "Changes too many to keep: if not 0, utilisations are lower bounds." },
+               .about = "Changes too many to keep: if not 0, utilisations are lower bounds.",
+               .over_time = TO_OVER_LAST },
 };
 
 enum {

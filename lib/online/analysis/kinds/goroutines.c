@@ -34,23 +34,28 @@ static struct goroutines_state *state(const struct to_analyses *a) {
 
 enum { ALIVE, CREATED, ENDED, CREATED_RATE, ENDED_RATE, FIGURES };
 static const struct to_field figure[FIGURES] = {
-  [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Goroutines that live now." },
+  [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Goroutines that live now.",
+              .over_time = TO_OVER_LAST },
   [CREATED] = { "created", TO_VALUE_COUNT, .about = "Goroutines that were created." },
   [ENDED] = { "life", TO_VALUE_DISTRIBUTION,
               .about = "How long goroutines that have ended lived." },
   [CREATED_RATE] = { "created_per_s", TO_VALUE_COUNT,
-                     .about = "Goroutines created per second of the window, rounded." },
+                     .about = "Goroutines created per second of the window, rounded.",
+                     .over_time = TO_OVER_MEAN },
   [ENDED_RATE] = { "ended_per_s", TO_VALUE_COUNT,
-                   .about = "Goroutines that ended per second of the window, rounded." },
+                   .about = "Goroutines that ended per second of the window, rounded.",
+                   .over_time = TO_OVER_MEAN },
 };
 
 enum { STATE, STATE_NOW, STATE_MEAN, STATE_MOST, STATE_TIME, STATE_COLUMNS };
 static const struct to_field state_column[STATE_COLUMNS] = {
   [STATE] = { "state", TO_VALUE_TEXT, .about = "What the goroutines do.", .label = "state" },
   [STATE_NOW] = { "now", TO_VALUE_COUNT, .about = "Goroutines in this state now.",
-                  .metric = "trace_goroutines" },
-  [STATE_MEAN] = { "mean", TO_VALUE_COUNT, .about = "Their number on average, rounded." },
-  [STATE_MOST] = { "max", TO_VALUE_COUNT, .about = "The most there were at once." },
+                  .metric = "trace_goroutines", .over_time = TO_OVER_LAST },
+  [STATE_MEAN] = { "mean", TO_VALUE_COUNT, .about = "Their number on average, rounded.",
+                   .over_time = TO_OVER_MEAN },
+  [STATE_MOST] = { "max", TO_VALUE_COUNT, .about = "The most there were at once.",
+                   .over_time = TO_OVER_GREATEST },
   [STATE_TIME] = { "time_ns", TO_VALUE_NS, .about = "Their time in this state, added up." },
 };
 enum {
@@ -85,9 +90,10 @@ static const struct to_field entry_column[ENTRY_COLUMNS] = {
   [ENTRY_WITHOUT_P] = { "without_p_ns", TO_VALUE_NS,
                         .about =
                             "Time in system calls without a P; it is part of the columns above." },
-  [ENTRY_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
+  [ENTRY_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now.",
+                    .over_time = TO_OVER_LAST },
   [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
-                     .greatest = true },
+                     .greatest = true, .over_time = TO_OVER_LAST },
   [ENTRY_ASSIST] = { "gc_assist_ns", TO_VALUE_NS,
                      .about = "Time in mark assists; it is a part of the "
                               "times above, as the next two are." },
@@ -107,9 +113,10 @@ static const struct to_field site_column[SITE_COLUMNS] = {
              .about =
                  "Where the goroutines were created; where they begin if the runtime created them "
                  "(time.AfterFunc)." },
-  [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
+  [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now.",
+                   .over_time = TO_OVER_LAST },
   [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
-                    .greatest = true },
+                    .greatest = true, .over_time = TO_OVER_LAST },
   [SITE_CREATED] = { "created", TO_VALUE_COUNT, .about = "Those created in the window." },
   [SITE_LIFE] = { "life", TO_VALUE_DISTRIBUTION, .about = "Lives that have ended." },
 };

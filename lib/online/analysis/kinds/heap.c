@@ -31,6 +31,7 @@ struct to_heap {
   to_ns stretch_ns, windows_first, last_slot;
   bool is_open, known, goal_known;
   uint64_t now, goal, min, max; /* min, max: over the whole time */
+  uint64_t mark_min, mark_max;  /* since the mark */
 };
 
 static struct to_heap *state(const struct to_analyses *a) {
@@ -54,34 +55,37 @@ enum {
 static const struct to_field figure[FIGURES] = {
   [HEAP] = { "heap_bytes", TO_VALUE_BYTES,
              .about = "Size of the heap now, dead objects that are not swept included.",
-             .metric = "trace_heap_bytes" },
-  [HEAP_MIN] = { "heap_min_bytes", TO_VALUE_BYTES, .about = "The least of the window." },
-  [HEAP_MAX] = { "heap_max_bytes", TO_VALUE_BYTES, .about = "The most of the window." },
+             .metric = "trace_heap_bytes", .over_time = TO_OVER_LAST },
+  [HEAP_MIN] = { "heap_min_bytes", TO_VALUE_BYTES, .about = "The least of the window.",
+                 .over_time = TO_OVER_LEAST },
+  [HEAP_MAX] = { "heap_max_bytes", TO_VALUE_BYTES, .about = "The most of the window.",
+                 .over_time = TO_OVER_GREATEST },
   [GOAL] = { "goal_bytes", TO_VALUE_BYTES,
              .about = "Size at which the garbage collector wants to have finished its next cycle.",
-             .metric = "trace_heap_goal_bytes" },
+             .metric = "trace_heap_goal_bytes", .over_time = TO_OVER_LAST },
   [ALLOCFREE] = { "has_objects", TO_VALUE_FLAG,
                   .about = "1: the trace shows each object, so the figures below are known." },
   [LIVE] = { "live_objects", TO_VALUE_COUNT, .about = "Objects that have not been freed.",
-             .metric = "trace_heap_live_objects" },
+             .metric = "trace_heap_live_objects", .over_time = TO_OVER_LAST },
   [LIVE_BYTES] = { "live_bytes", TO_VALUE_BYTES, .about = "What they take.",
-                   .metric = "trace_heap_live_bytes" },
+                   .metric = "trace_heap_live_bytes", .over_time = TO_OVER_LAST },
   [ALLOCATIONS] = { "allocations", TO_VALUE_COUNT, .about = "Objects allocated in the window." },
   [ALLOCATED] = { "allocated_bytes", TO_VALUE_BYTES, .about = "What they take." },
   [ALLOC_RATE] = { "alloc_rate_bytes", TO_VALUE_BYTES,
                    .about = "Bytes allocated per second of the window.",
-                   .metric = "trace_heap_alloc_rate_bytes" },
+                   .metric = "trace_heap_alloc_rate_bytes", .over_time = TO_OVER_MEAN },
   [UNTRACKED] = { "untracked", TO_VALUE_COUNT,
                   .about = "Objects since the start that exceeded the limit: they are in "
-                           "no live figure." },
+                           "no live figure.",
+                  .over_time = TO_OVER_LAST },
 };
 
 enum { TIME, TIME_HEAP, TIME_MIN, TIME_MAX, TIME_GOAL, TIME_COLUMNS };
 static const struct to_field time_column[TIME_COLUMNS] = {
   [TIME] = { "start_ns", TO_VALUE_TIME },
   [TIME_HEAP] = { "heap_bytes", TO_VALUE_BYTES, .about = "Size at its end." },
-  [TIME_MIN] = { "heap_min_bytes", TO_VALUE_BYTES },
-  [TIME_MAX] = { "heap_max_bytes", TO_VALUE_BYTES },
+  [TIME_MIN] = { "heap_min_bytes", TO_VALUE_BYTES, .over_time = TO_OVER_LEAST },
+  [TIME_MAX] = { "heap_max_bytes", TO_VALUE_BYTES, .over_time = TO_OVER_GREATEST },
   [TIME_GOAL] = { "goal_bytes", TO_VALUE_BYTES },
 };
 enum {
@@ -97,13 +101,15 @@ enum {
 #define COLUMNS(its_name, its_about)                                                               \
   {                                                                                                \
     [KEY] = { its_name, TO_VALUE_TEXT, .about = its_about },                                       \
-    [KEY_LIVE] = { "live_objects", TO_VALUE_COUNT, .about = "Objects that have not been freed." }, \
-    [KEY_LIVE_BYTES] = { "live_bytes", TO_VALUE_BYTES },                                           \
+    [KEY_LIVE] = { "live_objects", TO_VALUE_COUNT, .about = "Objects that have not been freed.",   \
+                   .over_time = TO_OVER_LAST },                                                    \
+    [KEY_LIVE_BYTES] = { "live_bytes", TO_VALUE_BYTES, .over_time = TO_OVER_LAST },                \
     [KEY_ALLOCATIONS] = { "allocations", TO_VALUE_COUNT, .about = "In the window." },              \
     [KEY_ALLOCATED] = { "allocated_bytes", TO_VALUE_BYTES },                                       \
     [KEY_RATE] = { "alloc_rate_bytes", TO_VALUE_BYTES,                                             \
-                   .about = "Bytes allocated per second of the window." },                         \
-    [KEY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .greatest = true,                                   \
+                   .about = "Bytes allocated per second of the window.",                           \
+                   .over_time = TO_OVER_MEAN },                                                    \
+    [KEY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .greatest = true, .over_time = TO_OVER_LAST,        \
                      .about = "Age of the oldest live object; at most the "                        \
                               "time since the trace began." },                                     \
   }
@@ -226,11 +232,13 @@ static tb_rc heap_slot(struct to_analyses *a) {
 }
 
 static void take_size(struct to_heap *s, to_ns slot, to_ns time, uint64_t bytes) {
-  if (!s->known) s->min = s->max = bytes;
+  if (!s->known) s->min = s->max = s->mark_min = s->mark_max = bytes;
   s->known = true;
   s->now = bytes;
   if (bytes < s->min) s->min = bytes;
   if (bytes > s->max) s->max = bytes;
+  if (bytes < s->mark_min) s->mark_min = bytes;
+  if (bytes > s->mark_max) s->mark_max = bytes;
   struct to_heap_stretch value = {
     .begin = slot, .at = time, .min = bytes, .max = bytes, .last = bytes, .goal = s->goal
   };
@@ -239,6 +247,13 @@ static void take_size(struct to_heap *s, to_ns slot, to_ns time, uint64_t bytes)
   else
     s->open = value;
   s->is_open = true;
+}
+
+static tb_rc heap_mark(struct to_analyses *a) {
+  struct to_heap *s = state(a);
+
+  s->mark_min = s->mark_max = s->now;
+  return TB_OK;
 }
 
 static tb_rc heap_event(struct to_analyses *a, const struct to_generation *gen,
@@ -301,7 +316,7 @@ static size_t collect(const struct to_heap *s, enum to_window window, const stru
       *all = *slot;
     else
       join(all, slot);
-    n = append(out, n, to_window_slot(window), slot);
+    n = append(out, n, to_window_slot(window == TO_WINDOW_STRETCH ? TO_WINDOW_5MIN : window), slot);
   }
   return n;
 }
@@ -323,10 +338,12 @@ static tb_rc report_size(struct to_analyses *a, const struct to_view *view, stru
   } else {
     n = collect(s, a->report.window, view, stretch, &all);
   }
+  if (a->report.window == TO_WINDOW_STRETCH)
+    all = (struct to_heap_stretch){ .min = s->mark_min, .max = s->mark_max };
   for (size_t i = 0; i < n; i++) TB_TRY(add_time(d, s, &stretch[i]));
   if (s->known) set_number(to_draft_figure(d, HEAP), s->now);
   if (s->goal_known) set_number(to_draft_figure(d, GOAL), s->goal);
-  if (!s->known || (n == 0 && a->report.window != TO_WINDOW_ALL)) return TB_OK;
+  if (!s->known || (n == 0 && a->report.window < TO_WINDOW_ALL)) return TB_OK;
   set_number(to_draft_figure(d, HEAP_MIN), all.min);
   set_number(to_draft_figure(d, HEAP_MAX), all.max);
   return TB_OK;
@@ -415,6 +432,7 @@ const struct to_analysis_ops to__analysis_heap = {
   .event = heap_event,
   .experiment = heap_experiment,
   .slot = heap_slot,
+  .mark = heap_mark,
   .epoch = heap_epoch,
   .report = heap_report,
 };

@@ -30,9 +30,10 @@ static struct to_leak *state(const struct to_analyses *a) {
 enum { SUSPECTS, READ, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [SUSPECTS] = { "suspects", TO_VALUE_COUNT,
-                 .about = "Goroutines that have waited so long that they may never end: a hint." },
-  [READ] = { "periods", TO_VALUE_COUNT,
-             .about = "Periods of 10 s seen so far, at most 5 in a row." },
+                 .about = "Goroutines that have waited so long that they may never end: a hint.",
+                 .over_time = TO_OVER_LAST },
+  [READ] = { "periods", TO_VALUE_COUNT, .about = "Periods of 10 s seen so far, at most 5 in a row.",
+             .over_time = TO_OVER_LAST },
 };
 
 enum { SITE, STACK, COUNT, OLDEST, ALIVE, ROSE, MEDIAN, COLUMNS };
@@ -58,7 +59,8 @@ static const struct to_table_schema table[TABLES] = {
                       .columns = COLUMNS,
                       .column = column,
                       .order = { { COUNT + 1 }, { OLDEST + 1 } },
-                      .is_list = true },
+                      .is_list = true,
+                      .is_now = true },
 };
 
 /* ---- readings ---- */

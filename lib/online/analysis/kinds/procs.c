@@ -49,10 +49,11 @@ enum { PROCS, BUSY, CHANGES, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [PROCS] = { "procs", TO_VALUE_COUNT,
               .about = "Ps that there are now (GOMAXPROCS): so many goroutines can run at once.",
-              .metric = "trace_gomaxprocs" },
+              .metric = "trace_gomaxprocs", .over_time = TO_OVER_LAST },
   [BUSY] = { "busy_share", TO_VALUE_SHARE, .about = "Share of their time in which Ps were busy.",
              .metric = "trace_procs_busy_share" },
-  [CHANGES] = { "changes", TO_VALUE_COUNT, .about = "Changes of GOMAXPROCS since the start." },
+  [CHANGES] = { "changes", TO_VALUE_COUNT, .about = "Changes of GOMAXPROCS since the start.",
+                .over_time = TO_OVER_LAST },
 };
 enum {
   PROC,
@@ -257,6 +258,12 @@ static tb_rc procs_slot(struct to_analyses *a) {
   return to_totals_slot(&state(a)->of_busy, &a->windows);
 }
 
+static tb_rc procs_mark(struct to_analyses *a) {
+  settle(a, a->windows.last);
+  TB_TRY(to_totals_mark(&state(a)->of_proc, &a->windows));
+  return to_totals_mark(&state(a)->of_busy, &a->windows);
+}
+
 static void procs_epoch(struct to_analyses *a) {
   struct to_procs *s = state(a);
 
@@ -403,6 +410,7 @@ const struct to_analysis_ops to__analysis_procs = {
   .fini = procs_fini,
   .event = procs_event,
   .slot = procs_slot,
+  .mark = procs_mark,
   .epoch = procs_epoch,
   .report = procs_report,
   .findings = procs_findings,

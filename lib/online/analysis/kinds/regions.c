@@ -35,7 +35,8 @@ static const struct to_field figure[FIGURES] = {
   [TO_USER_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
                         .about = "How long regions took whose begin and end are in the trace.",
                         .metric = "trace_region_seconds" },
-  [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended." },
+  [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended.",
+                     .over_time = TO_OVER_LAST },
   [TO_USER_BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
                               .about =
                                   "Regions that ended without a begin in the trace: they are in no "
@@ -111,7 +112,8 @@ static const struct to_table_schema table[TABLES] = {
                  .columns = NOW_COLUMNS,
                  .column = now_column,
                  .order = { { NOW_AGE + 1 }, { NOW_GOROUTINE + 1, .rising = true } },
-                 .is_list = true },
+                 .is_list = true,
+                 .is_now = true },
   [WRONG] = { .name = "misnested",
               .about = "Ends that did not end the innermost region",
               .order_about = "most first",
@@ -119,7 +121,8 @@ static const struct to_table_schema table[TABLES] = {
               .columns = WRONG_COLUMNS,
               .column = wrong_column,
               .order = { { WRONG_COUNT + 1 } },
-              .is_list = true },
+              .is_list = true,
+              .is_now = true },
 };
 
 static tb_rc regions_init(struct to_analyses *a) {

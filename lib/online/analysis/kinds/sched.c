@@ -22,7 +22,8 @@ static const struct to_field figure[FIGURES] = {
                 .about =
                     "How long goroutines that could run waited for a P, the right to run Go code.",
                 .metric = "trace_sched_latency_seconds" },
-  [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait for a P now." },
+  [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait for a P now.",
+                .over_time = TO_OVER_LAST },
   [WASTED] = { "wasted_share", TO_VALUE_SHARE,
                .about = "Share of the window in which a goroutine waited while a P was idle.",
                .of_time = true },
@@ -87,7 +88,8 @@ static const struct to_table_schema table[TABLES] = {
                     .columns = NOW_COLUMNS,
                     .column = now_column,
                     .order = { { NOW_AGE + 1 }, { NOW_GOROUTINE + 1, .rising = true } },
-                    .is_list = true },
+                    .is_list = true,
+                    .is_now = true },
   [LONGEST_WAITS] = { .name = "longest",
                       .about = "Longest waits for a P",
                       .order_about = "longest first",
@@ -267,6 +269,7 @@ const struct to_analysis_ops to__analysis_sched = {
   .fini = sched_fini,
   .span = sched_span,
   .slot = sched_slot,
+  .mark = sched_slot,
   .settle = sched_settle,
   .report = sched_report,
 };

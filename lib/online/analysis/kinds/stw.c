@@ -83,7 +83,8 @@ static const struct to_field reason_column[REASON_COLUMNS] = {
   [REASON_STOPPED] = { "stopped", TO_VALUE_DISTRIBUTION,
                        .about = "Time the world was stopped, by reason.",
                        .metric = "trace_stw_seconds" },
-  [REASON_OPEN] = { "open", TO_VALUE_COUNT, .about = "Stops that have not ended." },
+  [REASON_OPEN] = { "open", TO_VALUE_COUNT, .about = "Stops that have not ended.",
+                    .over_time = TO_OVER_LAST },
 };
 enum { STOPPER, STOPPER_REASON, STOPPER_STOPPED, STOPPER_STACK, STOPPER_COLUMNS };
 static const struct to_field stopper_column[STOPPER_COLUMNS] = {

@@ -33,7 +33,8 @@ static const struct to_field figure[FIGURES] = {
   [BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION,
                 .about = "System calls that took so long that they lost their P.",
                 .metric = "trace_blocked_syscall_seconds" },
-  [OPEN] = { "open", TO_VALUE_COUNT, .about = "Calls that are open now, blocked or not." },
+  [OPEN] = { "open", TO_VALUE_COUNT, .about = "Calls that are open now, blocked or not.",
+             .over_time = TO_OVER_LAST },
   [BORN] = { "born", TO_VALUE_COUNT, .about = "Goroutines that began in a call (cgo callbacks)." },
   [DIED] = { "died", TO_VALUE_COUNT, .about = "Goroutines that ended in a call." },
 };
@@ -75,7 +76,8 @@ static const struct to_table_schema table[TABLES] = {
                     .columns = NOW_COLUMNS,
                     .column = now_column,
                     .order = { { NOW_AGE + 1 }, { NOW_THREAD + 1, .rising = true } },
-                    .is_list = true },
+                    .is_list = true,
+                    .is_now = true },
   [BY_STACK] = { .name = "by_stack",
                  .about = "By stack",
                  .order_about = "most blocked time first",
@@ -90,7 +92,8 @@ static const struct to_table_schema table[TABLES] = {
                  .columns = NOW_COLUMNS,
                  .column = now_column,
                  .order = { { NOW_AGE + 1 }, { NOW_THREAD + 1, .rising = true } },
-                 .is_list = true },
+                 .is_list = true,
+                 .is_now = true },
 };
 
 /* After a call was reported, every call is passed to syscall_span(), to find its end. */

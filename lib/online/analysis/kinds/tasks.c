@@ -35,7 +35,7 @@ static const struct to_field figure[TO_USER_FIGURES] = {
                         .about = "How long tasks took whose begin and end are in the trace.",
                         .metric = "trace_task_seconds" },
   [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Tasks that have begun and not ended.",
-                     .metric = "trace_tasks_open" },
+                     .metric = "trace_tasks_open", .over_time = TO_OVER_LAST },
   [TO_USER_BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
                               .about =
                                   "Tasks that ended without a begin in the trace: they are in no "
@@ -82,7 +82,8 @@ static const struct to_table_schema table[TABLES] = {
                  .columns = NOW_COLUMNS,
                  .column = now_column,
                  .order = { { NOW_AGE + 1 }, { NOW_TASK + 1, .rising = true } },
-                 .is_list = true },
+                 .is_list = true,
+                 .is_now = true },
   [SLOWEST] = { .name = "slowest",
                 .about = "Slowest tasks",
                 .order_about = "longest first",
@@ -234,5 +235,6 @@ const struct to_analysis_ops to__analysis_tasks = {
   .fini = tasks_fini,
   .span = tasks_span,
   .slot = tasks_slot,
+  .mark = tasks_slot,
   .report = tasks_report,
 };

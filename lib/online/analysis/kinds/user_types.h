@@ -78,7 +78,7 @@ enum {
 #define TO_TYPE_FIELDS                                                                             \
   [TO_TYPE] = { "type", TO_VALUE_TEXT, .about = "As the program names it." },                      \
   [TO_TYPE_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION, .about = "From begin to end." },         \
-  [TO_TYPE_OPEN] = { "open", TO_VALUE_COUNT, .about = "Still open." },                             \
+  [TO_TYPE_OPEN] = { "open", TO_VALUE_COUNT, .about = "Still open.", .over_time = TO_OVER_LAST },  \
   TO_TYPE_TIME_FIELD(TO_PART_RUNNING, "execution_ns", "Goroutines ran."),                          \
   TO_TYPE_TIME_FIELD(TO_PART_RUNNABLE, "sched_wait_ns", "They were runnable."),                    \
   TO_TYPE_TIME_FIELD(TO_PART_SYNC, "sync_ns",                                                      \

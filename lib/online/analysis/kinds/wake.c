@@ -11,7 +11,8 @@ static const struct to_field figure[FIGURES] = {
   [WAKES] = { "waits", TO_VALUE_DISTRIBUTION, .about = "How long goroutines waited to be woken." },
   [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
                 .about = "From the wake until the woken goroutine ran." },
-  [PAIRS] = { "pairs", TO_VALUE_COUNT, .about = "Pairs of a waking and a woken function." },
+  [PAIRS] = { "pairs", TO_VALUE_COUNT, .about = "Pairs of a waking and a woken function.",
+              .over_time = TO_OVER_UNKNOWN },
 };
 
 enum { WAKER, WOKEN, PAIR_LATENCY, PAIR_WAITS, COLUMNS };

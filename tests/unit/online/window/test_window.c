@@ -158,6 +158,111 @@ Test(window, a_series_can_be_retired_once_no_window_shows_it) {
   close_windows(&f);
 }
 
+/* ---- stretches ---- */
+
+struct added_up {
+  uint64_t count, total_ns, events, bucket[TO_PLACES];
+};
+
+static void add_stretch(struct fixture *f, to_ns *from, struct added_up *sum) {
+  struct to_view v;
+
+  cr_assert_eq(to_windows_view(&f->w, TO_WINDOW_STRETCH, &v), TB_OK);
+  cr_assert_geq(v.from, *from);
+  *from = v.until + 1;
+  struct to_distribution d = distribution(&v, f->plain);
+  cr_assert(d.has_quantiles || d.sum.count == 0);
+  sum->count += d.sum.count;
+  sum->total_ns += d.sum.total_ns;
+  sum->events += v.stretch.events;
+  for (uint32_t i = 0; i < d.histogram.n; i++)
+    sum->bucket[to_index_place(d.histogram.first + (int32_t)i, d.histogram.scale)] +=
+        d.histogram.bucket[i];
+  cr_assert_eq(to_windows_mark(&f->w), TB_OK);
+  cr_assert_eq(to_windows_view(&f->w, TO_WINDOW_STRETCH, &v), TB_OK);
+  cr_assert_eq(to_view_sum(&v, f->plain).count, 0, "nothing since");
+  cr_assert_eq(v.from, v.until);
+}
+
+static void expect_same_views(struct fixture *marked, struct fixture *other) {
+  for (unsigned window = 0; window < TO_WINDOWS; window++) {
+    struct to_view a, b;
+
+    cr_assert_eq(to_windows_view(&marked->w, (enum to_window)window, &a), TB_OK);
+    cr_assert_eq(to_windows_view(&other->w, (enum to_window)window, &b), TB_OK);
+    struct to_sum x = to_view_sum(&a, marked->plain), y = to_view_sum(&b, other->plain);
+    cr_assert_eq(memcmp(&x, &y, sizeof x), 0, "%s", to_window_name((enum to_window)window));
+    cr_assert(a.from == b.from && a.until == b.until);
+    cr_assert_eq(a.stretch.events, b.stretch.events);
+    struct to_distribution d = distribution(&a, marked->plain);
+    uint64_t p99 = d.p99_ns;
+    cr_assert_eq(distribution(&b, other->plain).p99_ns, p99);
+  }
+}
+
+/* Marks are some ms, some seconds or some minutes apart. */
+Test(window, stretches_add_up_to_all_and_change_no_other_window) {
+  static const to_ns pauses[] = { MS, 150 * MS, SECOND, 7 * SECOND, 40 * SECOND, 400 * SECOND };
+  struct added_up sum = { 0 };
+  struct fixture marked, other;
+  struct to_view all;
+  to_ns now = 3 * SECOND, from = INT64_MIN;
+
+  setup_windows(&marked);
+  setup_windows(&other);
+  srand(7);
+  for (int i = 0; i < 3000; i++) {
+    now += 1 + (to_ns)rand() * 1000 % pauses[rand() % 6] / (1 + rand() % 50);
+    to_ns length = 1 + rand() % (1 << rand() % 25);
+    add_span(&marked, now, length);
+    add_span(&other, now, length);
+    if (rand() % 5 == 0) add_stretch(&marked, &from, &sum);
+    if (i % 100 == 0) expect_same_views(&marked, &other);
+  }
+  add_stretch(&marked, &from, &sum);
+  expect_same_views(&marked, &other);
+  cr_assert_eq(to_windows_view(&other.w, TO_WINDOW_ALL, &all), TB_OK);
+  struct to_distribution d = distribution(&all, other.plain);
+  cr_expect_eq(sum.count, d.sum.count);
+  cr_expect_eq(sum.total_ns, d.sum.total_ns);
+  cr_expect_eq(sum.events, all.stretch.events);
+  cr_assert_eq(d.histogram.scale, TO_SCALE_MAX);
+  for (uint32_t i = 0; i < d.histogram.n; i++)
+    cr_assert_eq(sum.bucket[to_index_place(d.histogram.first + (int32_t)i, TO_SCALE_MAX)],
+                 d.histogram.bucket[i], "bucket %u", i);
+  close_windows(&marked);
+  close_windows(&other);
+}
+
+Test(window, a_stretch_outlasts_the_windows_and_a_clock_that_falls) {
+  struct fixture f;
+  struct to_view v;
+  uint32_t rest;
+
+  setup_windows(&f);
+  cr_assert_eq(to_windows_series(&f.w, TO_NO_SERIES, &rest), TB_OK);
+  add_span(&f, SECOND, MS);
+  cr_assert_eq(to_windows_mark(&f.w), TB_OK);
+  add_span(&f, 2 * SECOND, 2 * MS);
+  add_span(&f, 1000 * SECOND, 4 * MS);
+  add_span(&f, 5 * SECOND, 8 * MS); /* its clock fell */
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_STRETCH, &v), TB_OK);
+  struct to_distribution d = distribution(&v, f.plain);
+  cr_expect_eq(d.sum.total_ns, 14 * MS);
+  cr_expect(d.has_quantiles);
+  cr_expect_eq(v.from, SECOND + 1);
+  cr_expect_eq(v.stretch.events, 3);
+  cr_assert_eq(to_windows_move(&f.w, 2000 * SECOND), TB_OK);
+  to_windows_note(&f.w, 1, 9, 2000 * SECOND);
+  cr_assert_eq(to_windows_move(&f.w, 2001 * SECOND), TB_OK);
+  cr_assert_not(to_windows_show(&f.w, 5 * SECOND));
+  cr_assert_eq(to_windows_retire(&f.w, &f.plain, 1, rest), TB_OK);
+  cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_STRETCH, &v), TB_OK);
+  cr_expect_null(to_view_cell(&v, f.plain));
+  cr_expect_eq(to_view_sum(&v, rest).total_ns, 14 * MS);
+  close_windows(&f);
+}
+
 /* Every allocation fails once: nothing leaks, nothing is counted twice. */
 Test(window, a_budget_that_runs_out_loses_no_count) {
   for (size_t budget = 0; budget < 200000; budget += 512) {
@@ -176,6 +281,7 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
         to_windows_note(&f.w, 1, 1, end);
         if (to_windows_add(&f.w, f.plain, end - i * i * 1000, end, 0, false) != TB_OK) break;
         counted++;
+        if (i % 7 == 0 && to_windows_mark(&f.w) != TB_OK) break;
       }
       f.mem.bytes_max = SIZE_MAX;
       cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_ALL, &v), TB_OK);
