@@ -168,8 +168,10 @@ void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_re
 static tb_rc pack_shorter(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                           enum to_window window, uint64_t broken, size_t bytes_max,
                           struct tb_buf *out) {
-  const struct tp_report_about about = { source->origin.stream, source->origin.service,
-                                         source->origin.instance, broken };
+  const struct tp_report_about about = { .stream = source->origin.stream,
+                                         .service = source->origin.service,
+                                         .instance = source->origin.instance,
+                                         .broken_generations = broken };
 
   for (size_t rows = TP_REPORT_ROWS_LIVE / 4; rows > 0; rows /= 4) {
     tb_buf_clear(out);

@@ -74,8 +74,9 @@ struct tc__analysed {
   bool new_epoch;       /* ordering begins anew with the next generation */
   bool in_history;      /* the pause ring has its totals */
   struct {
-    uint64_t last_ns, seen_ns; /* wall clock: last archived report, newest figures; 0: none */
-    struct tb_buf reply;       /* the record being made, with the kinds below `kinds` */
+    uint64_t last_ns, seen_ns;       /* wall clock: last archived report, newest figures; 0: none */
+    uint64_t from_ns, ended_wall_ns; /* of the record being made */
+    struct tb_buf reply;             /* the record being made, with the kinds below `kinds` */
     unsigned kinds;
   } kept;
   bool closed; /* all generations are done: forget it once its reports are made */

@@ -57,7 +57,9 @@ static tb_rc publish(struct tc__analysed *s, enum to_analysis_kind kind, enum to
 
 void tc__analysed_report(struct tc__analysed *s) {
   struct tc_scheduler *u = s->u;
-  struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
+  struct tp_report_about about = {
+    .stream = s->id, .service = s->service, .instance = s->instance, .broken_generations = s->broken
+  };
   enum to_analysis_kind kind;
   enum to_window window;
   struct tb_buf buf;

@@ -88,8 +88,10 @@ static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session, 
 /* ---- reports ---- */
 
 static tb_rc give_reports(struct analysing *a, const struct tc__places *places) {
-  const struct tp_report_about about = { a->ask->stream, places->service, places->instance,
-                                         a->broken };
+  const struct tp_report_about about = { .stream = a->ask->stream,
+                                         .service = places->service,
+                                         .instance = places->instance,
+                                         .broken_generations = a->broken };
   struct tb_buf packed;
   tb_rc rc = TB_OK;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part after part is added to the sum. Frames, stacks and rows are found by a hash of what they contain; those of the
- * same hash are linked. */
+/* Part after part is added to the sum. Rows are found by a hash of what they contain; those of the same hash are
+ * linked. */
 #include "pack/merge.h"
 
 #include <inttypes.h>
@@ -11,7 +11,9 @@
 #include "online/event/top_rows.h"
 #include "pack/distribution.h"
 #include "pack/merge_index.h"
+#include "pack/merge_numbers.h"
 #include "pack/merge_schema.h"
+#include "pack/merge_stacks.h"
 #include "pack/report_read.h"
 #include "pack/text.h"
 
@@ -29,6 +31,7 @@ enum { SCRATCH_BYTES = 16 << 10, NOTE_BYTES = 160 };
 
 struct rows {
   const TableSchema *schema;
+  size_t *key, keys; /* the columns that identify a row; keys 0: nothing does */
   struct tp_index index;
   Row **row, *other;
   size_t n, room;
@@ -36,95 +39,26 @@ struct rows {
 };
 
 struct merge {
+  bool of_stretches;               /* of one stream; else of several streams */
   struct tb_arena *arena, scratch; /* scratch: of one part */
   uint64_t seed;
   StreamReport *sum;
   Report *report;
-  struct tp_index frames, stacks, instances, notes;
+  struct tp_stacks stacks;
+  struct tp_index instances, notes;
   const char **instance;
-  size_t frames_room, stacks_room, instances_room, notes_room;
+  size_t instances_room, notes_room;
   struct rows *table;
 
   const StreamReport *part;
-  uint32_t *stack_of; /* by the part's stacks: number + 1 in the sum; 0: not known yet */
-  bool part_is_old;   /* it has lengths without buckets that have quantiles */
+  bool is_last; /* of all parts */
+  struct tp_numbers numbers;
+  bool part_is_old; /* it has lengths without buckets that have quantiles */
   size_t old_parts;
 };
 
-static uint64_t hash_text(uint64_t hash, const char *text) {
-  return tb_hash(hash, text, strlen(text) + 1);
-}
-
 static bool is_same_text(const void *list, size_t item, const void *key) {
   return strcmp(((const char *const *)list)[item], key) == 0;
-}
-
-/* ---- stacks ---- */
-
-static bool is_same_frame(const void *list, size_t item, const void *key) {
-  const Frame *a = ((Frame *const *)list)[item], *b = key;
-
-  return a->line == b->line && strcmp(a->function, b->function) == 0 &&
-         strcmp(a->file, b->file) == 0;
-}
-
-static tb_rc find_frame(struct merge *m, Frame *frame, uint32_t *out) {
-  Report *r = m->report;
-  size_t item;
-  bool is_fresh;
-
-  uint64_t hash = hash_text(hash_text(m->seed, frame->function), frame->file);
-  TB_TRY(tp_index_find(&m->frames, tb_hash(hash, &frame->line, sizeof(frame->line)), is_same_frame,
-                       r->frames, frame, &item, &is_fresh));
-  if (is_fresh) {
-    TB_TRY(TB_ARENA_GROW(m->arena, r->frames, m->frames_room, r->n_frames));
-    r->frames[r->n_frames++] = frame;
-  }
-  *out = (uint32_t)item;
-  return TB_OK;
-}
-
-static bool is_same_stack(const void *list, size_t item, const void *key) {
-  const Stack *a = ((Stack *const *)list)[item], *b = key;
-
-  return a->n_frames == b->n_frames &&
-         (a->n_frames == 0 || memcmp(a->frames, b->frames, a->n_frames * sizeof(*a->frames)) == 0);
-}
-
-static tb_rc add_stack(struct merge *m, const Value *value, uint32_t *out) {
-  const Report *from = m->part->report;
-  Report *r = m->report;
-  size_t item, n = tp_stack_length(from, value);
-  bool is_fresh;
-  Stack *stack;
-
-  TP_TAKE(m->arena, Stack, 1, stack);
-  tracecollect__v1__stack__init(stack);
-  TP_TAKE(m->arena, uint32_t, n, stack->frames);
-  for (size_t i = 0; i < n; i++) {
-    const Frame *frame = tp_stack_frame(from, value, i);
-    if (frame == NULL) continue;
-    TB_TRY(find_frame(m, (Frame *)(uintptr_t)frame, &stack->frames[stack->n_frames++]));
-  }
-  uint64_t hash = tb_hash(m->seed, stack->frames, stack->n_frames * sizeof(*stack->frames));
-  TB_TRY(tp_index_find(&m->stacks, hash, is_same_stack, r->stacks, stack, &item, &is_fresh));
-  if (is_fresh) {
-    TB_TRY(TB_ARENA_GROW(m->arena, r->stacks, m->stacks_room, r->n_stacks));
-    r->stacks[r->n_stacks++] = stack;
-  }
-  *out = (uint32_t)item;
-  return TB_OK;
-}
-
-static tb_rc find_stack(struct merge *m, const Value *value, uint32_t *out) {
-  if (value->stack >= m->part->report->n_stacks) return add_stack(m, value, out);
-  uint32_t *place = &m->stack_of[value->stack];
-  if (*place == 0) {
-    TB_TRY(add_stack(m, value, place));
-    ++*place;
-  }
-  *out = *place - 1;
-  return TB_OK;
 }
 
 /* ---- values ---- */
@@ -147,21 +81,9 @@ static tb_rc add_distribution(struct merge *m, Value *into, const Value *from) {
   return tp_distribution_add(m->arena, into->distribution, d);
 }
 
-static void add_number(const FieldSchema *field, Value *into, const Value *from) {
-  if (from->is_case != TRACECOLLECT__V1__VALUE__IS_NUMBER) return;
-  if (into->is_case != TRACECOLLECT__V1__VALUE__IS_NUMBER) {
-    into->is_case = TRACECOLLECT__V1__VALUE__IS_NUMBER;
-    into->number = from->number;
-  } else if (field->greatest) {
-    into->number = from->number > into->number ? from->number : into->number;
-  } else if (__builtin_add_overflow(into->number, from->number, &into->number)) {
-    into->number = from->number < 0 ? INT64_MIN : INT64_MAX;
-  }
-}
-
 static tb_rc add_sum(struct merge *m, const FieldSchema *field, Value *into, const Value *from) {
   if (!tp_field_is_number(field)) return add_distribution(m, into, from);
-  add_number(field, into, from);
+  tp_number_add(&m->numbers, field, into, from);
   return TB_OK;
 }
 
@@ -177,8 +99,10 @@ static void move_time(const StreamReport *part, Value *value) {
 /* Copies a value that is no sum. */
 static tb_rc copy_value(struct merge *m, const FieldSchema *field, Value *into, const Value *from) {
   *into = *from;
-  if (field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TIME) move_time(m->part, into);
-  if (from->is_case == TRACECOLLECT__V1__VALUE__IS_STACK) return find_stack(m, from, &into->stack);
+  if (field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TIME && !m->of_stretches)
+    move_time(m->part, into);
+  if (from->is_case == TRACECOLLECT__V1__VALUE__IS_STACK)
+    return tp_stacks_find(&m->stacks, from, &into->stack);
   if (from->is_case == TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION)
     into->is_case = TRACECOLLECT__V1__VALUE__IS__NOT_SET; /* the schema has another type */
   return TB_OK;
@@ -233,15 +157,10 @@ static const Value *or_unknown(const Value *value) {
 
 /* ---- figures ---- */
 
-static uint64_t time_of(const StreamReport *part) {
-  if (part->instances > 0) return part->time_ns;
-  return part->until_ns > part->from_ns ? (uint64_t)part->until_ns - (uint64_t)part->from_ns : 0;
-}
-
 /* One part in which it is unknown makes it unknown. */
 static void add_share(const struct merge *m, const FieldSchema *field, bool is_first, Value *into,
                       const Value *from) {
-  double before = (double)m->sum->time_ns, its = (double)time_of(m->part);
+  double before = (double)m->sum->time_ns, its = (double)tp_time_of(m->part);
   bool is_known = is_first || into->is_case == TRACECOLLECT__V1__VALUE__IS_SHARE;
 
   is_known &= from->is_case == TRACECOLLECT__V1__VALUE__IS_SHARE && field->of_time;
@@ -263,6 +182,7 @@ static tb_rc add_figures(struct merge *m, bool is_first) {
   for (size_t i = 0; i < r->n_figures; i++) {
     const FieldSchema *field = r->schema->figures[i];
     const Value *from = or_unknown(tp_report_figure(m->part->report, field->name));
+    tp_number_forget(&m->numbers, field, r->figures[i]);
     if (field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_SHARE)
       add_share(m, field, is_first, r->figures[i], from);
     else
@@ -275,6 +195,7 @@ static tb_rc add_figures(struct merge *m, bool is_first) {
 
 struct key {
   const Value *value;
+  const size_t *column;
   size_t n;
 };
 
@@ -283,14 +204,14 @@ static bool is_same_row(const void *list, size_t item, const void *key) {
   const struct key *k = key;
 
   for (size_t i = 0; i < k->n; i++)
-    if (!is_same_value(row->values[i], &k->value[i])) return false;
+    if (!is_same_value(row->values[k->column[i]], &k->value[i])) return false;
   return true;
 }
 
 static uint64_t hash_value(uint64_t hash, const Value *value) {
   hash = tb_hash(hash, &value->is_case, sizeof(value->is_case));
   switch (value->is_case) {
-  case TRACECOLLECT__V1__VALUE__IS_TEXT: return hash_text(hash, value->text);
+  case TRACECOLLECT__V1__VALUE__IS_TEXT: return tp_hash_text(hash, value->text);
   case TRACECOLLECT__V1__VALUE__IS_STACK: return tb_hash(hash, &value->stack, sizeof(value->stack));
   case TRACECOLLECT__V1__VALUE__IS_NUMBER:
     return tb_hash(hash, &value->number, sizeof(value->number));
@@ -319,15 +240,16 @@ static const Value *column_of(const Row *from, const size_t *column, size_t c) {
 /* Finds the row with the part's key, or adds one. */
 static tb_rc find_row(struct merge *m, struct rows *t, const Row *from, const size_t *column,
                       Row **out, bool *out_fresh) {
-  struct key key = { .n = t->schema->keys };
+  struct key key = { .column = t->key, .n = t->keys };
   uint64_t hash = m->seed;
   Value *value;
   size_t item;
 
   TP_TAKE(&m->scratch, Value, key.n, value);
-  for (size_t c = 0; c < key.n; c++) {
-    TB_TRY(copy_value(m, t->schema->columns[c], &value[c], column_of(from, column, c)));
-    hash = hash_value(hash, &value[c]);
+  for (size_t i = 0; i < key.n; i++) {
+    size_t c = t->key[i];
+    TB_TRY(copy_value(m, t->schema->columns[c], &value[i], column_of(from, column, c)));
+    hash = hash_value(hash, &value[i]);
   }
   key.value = value;
   TB_TRY(tp_index_find(&t->index, hash, is_same_row, t->row, &key, &item, out_fresh));
@@ -336,7 +258,7 @@ static tb_rc find_row(struct merge *m, struct rows *t, const Row *from, const si
     return TB_OK;
   }
   TB_TRY(push_row(m, t, out));
-  for (size_t c = 0; c < key.n; c++) *(*out)->values[c] = value[c];
+  for (size_t i = 0; i < key.n; i++) *(*out)->values[t->key[i]] = value[i];
   return TB_OK;
 }
 
@@ -364,6 +286,32 @@ static tb_rc add_to_other(struct merge *m, struct rows *t, const Row *from, cons
   return TB_OK;
 }
 
+static bool is_key(const struct rows *t, size_t c) {
+  for (size_t i = 0; i < t->keys; i++)
+    if (t->key[i] == c) return true;
+  return false;
+}
+
+/* A thing of an earlier stretch that went on is the same row, with its newest values; a share is unknown if it
+ * differs. */
+static tb_rc add_thing(struct merge *m, struct rows *t, const Row *from, const size_t *column) {
+  bool is_fresh;
+  Row *into;
+
+  TB_TRY(find_row(m, t, from, column, &into, &is_fresh));
+  for (size_t c = 0; c < t->schema->n_columns; c++) {
+    const FieldSchema *field = t->schema->columns[c];
+    if (is_key(t, c)) continue;
+    if (tp_number_is_extreme(&m->numbers, field))
+      tp_number_add(&m->numbers, field, into->values[c], column_of(from, column, c));
+    else if (field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_SHARE)
+      TB_TRY(keep_same(m, field, is_fresh, into->values[c], column_of(from, column, c)));
+    else
+      TB_TRY(copy_value(m, field, into->values[c], column_of(from, column, c)));
+  }
+  return TB_OK;
+}
+
 /* The last column is the instance. */
 static tb_rc add_item(struct merge *m, struct rows *t, const Row *from, const size_t *column) {
   size_t last = t->schema->n_columns - 1;
@@ -380,17 +328,29 @@ static tb_rc add_item(struct merge *m, struct rows *t, const Row *from, const si
   return TB_OK;
 }
 
+static void forget_last_of_rows(const struct merge *m, const struct rows *t) {
+  for (size_t c = 0; c < t->schema->n_columns; c++) {
+    const FieldSchema *field = t->schema->columns[c];
+    for (size_t i = 0; i < t->n; i++) tp_number_forget(&m->numbers, field, t->row[i]->values[c]);
+    if (t->other != NULL) tp_number_forget(&m->numbers, field, t->other->values[c]);
+  }
+}
+
 static tb_rc add_table(struct merge *m, struct rows *t) {
   struct tp_table table;
   size_t *column, listed = 0;
 
+  if (t->schema->now && (m->of_stretches ? !m->is_last : m->numbers.is_past)) return TB_OK;
+  forget_last_of_rows(m, t);
   if (!tp_report_table(m->part->report, t->schema->name, &table)) return TB_OK;
   TP_TAKE(&m->scratch, size_t, t->schema->n_columns, column);
   for (size_t c = 0; c < t->schema->n_columns; c++)
     column[c] = tp_table_column(&table, t->schema->columns[c]->name);
   for (size_t i = 0; i < table.table->n_rows; i++) {
     const Row *from = table.table->rows[i];
-    if (t->schema->list)
+    if (t->schema->list && m->of_stretches)
+      TB_TRY(add_thing(m, t, from, column));
+    else if (t->schema->list)
       TB_TRY(add_item(m, t, from, column));
     else if (from->other)
       TB_TRY(add_to_other(m, t, from, column));
@@ -411,7 +371,16 @@ static bool row_before(const void *rows, uint32_t a, uint32_t b) {
   return order != 0 ? order < 0 : a < b;
 }
 
-/* Sorts the rows, and sums those above the limit in "other". */
+static void end_means(const struct merge *m, const struct rows *t) {
+  for (size_t c = t->schema->keys; c < t->schema->n_columns; c++) {
+    const FieldSchema *field = t->schema->columns[c];
+    for (size_t i = 0; i < t->n; i++)
+      tp_number_end(&m->numbers, field, m->sum->time_ns, t->row[i]->values[c]);
+    if (t->other != NULL) tp_number_end(&m->numbers, field, m->sum->time_ns, t->other->values[c]);
+  }
+}
+
+/* Sorts the rows, and sums those above the limit in "other", as rows are summed. */
 static tb_rc finish_table(struct merge *m, struct rows *t, Tracecollect__V1__Table *out) {
   size_t listed = t->n < TP_MERGE_ROWS ? t->n : TP_MERGE_ROWS;
   size_t *same;
@@ -438,7 +407,7 @@ static tb_rc add_note(struct merge *m, char *note) {
   bool is_fresh;
   size_t item;
 
-  TB_TRY(tp_index_find(&m->notes, hash_text(m->seed, note), is_same_text, r->notes, note, &item,
+  TB_TRY(tp_index_find(&m->notes, tp_hash_text(m->seed, note), is_same_text, r->notes, note, &item,
                        &is_fresh));
   if (!is_fresh) return TB_OK;
   TB_TRY(TB_ARENA_GROW(m->arena, r->notes, m->notes_room, r->n_notes));
@@ -482,7 +451,7 @@ static tb_rc add_instance(struct merge *m) {
     m->sum->instances += m->part->instances;
     return TB_OK;
   }
-  TB_TRY(tp_index_find(&m->instances, hash_text(m->seed, m->part->instance), is_same_text,
+  TB_TRY(tp_index_find(&m->instances, tp_hash_text(m->seed, m->part->instance), is_same_text,
                        m->instance, m->part->instance, &item, &is_fresh));
   if (!is_fresh) return TB_OK;
   TB_TRY(TB_ARENA_GROW(m->arena, m->instance, m->instances_room, item));
@@ -491,39 +460,33 @@ static tb_rc add_instance(struct merge *m) {
   return TB_OK;
 }
 
-static void add_stretch(struct merge *m, bool is_first) {
-  const StreamReport *part = m->part;
-  StreamReport *sum = m->sum;
-
-  if (part->from_wall_ns != 0 && (sum->from_wall_ns == 0 || part->from_wall_ns < sum->from_wall_ns))
-    sum->from_wall_ns = part->from_wall_ns;
-  if (part->until_wall_ns > sum->until_wall_ns) sum->until_wall_ns = part->until_wall_ns;
-  if (is_first || part->ended_wall_ns == 0)
-    sum->ended_wall_ns = part->ended_wall_ns;
-  else if (sum->ended_wall_ns != 0 && part->ended_wall_ns > sum->ended_wall_ns)
-    sum->ended_wall_ns = part->ended_wall_ns;
-  sum->from_ns = (int64_t)sum->from_wall_ns;
-  sum->until_ns = (int64_t)sum->until_wall_ns;
-  sum->time_ns += time_of(part);
-  sum->events += part->events;
-  sum->broken_generations += part->broken_generations;
-  sum->epochs += part->epochs;
-}
-
 static tb_rc add_part(struct merge *m, const StreamReport *part, bool is_first) {
   const Report *from = part->report;
 
   tb_arena_reset(&m->scratch);
   m->part = part;
   m->part_is_old = false;
-  TP_TAKE(&m->scratch, uint32_t, from->n_stacks, m->stack_of);
-  memset(m->stack_of, 0, (from->n_stacks + 1) * sizeof(*m->stack_of));
+  TB_TRY(tp_stacks_begin(&m->stacks, from, &m->scratch));
   TB_TRY(add_figures(m, is_first));
   for (size_t t = 0; t < m->report->n_tables; t++) TB_TRY(add_table(m, &m->table[t]));
   for (size_t i = 0; i < from->n_notes; i++) TB_TRY(add_note(m, from->notes[i]));
-  TB_TRY(add_instance(m));
-  add_stretch(m, is_first);
   m->old_parts += m->part_is_old;
+  if (m->of_stretches) {
+    tp_time_append(m->sum, part, is_first);
+    return TB_OK;
+  }
+  TB_TRY(add_instance(m));
+  tp_time_join(m->sum, part, is_first);
+  return TB_OK;
+}
+
+/* Rows of a list have no key; of one stream things are told apart by when they began, too. */
+static tb_rc find_key(struct merge *m, struct rows *t) {
+  TP_TAKE(m->arena, size_t, t->schema->n_columns, t->key);
+  for (size_t c = 0; c < t->schema->n_columns; c++) {
+    bool is_time = t->schema->columns[c]->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TIME;
+    if (c < t->schema->keys || (t->schema->list && is_time)) t->key[t->keys++] = c;
+  }
   return TB_OK;
 }
 
@@ -533,7 +496,8 @@ static tb_rc begin(struct merge *m, const StreamReport *first) {
   Tracecollect__V1__Table *tables;
 
   m->sum->service = first->service;
-  m->sum->instance = none;
+  m->sum->instance = m->of_stretches ? first->instance : none;
+  if (m->of_stretches) m->sum->stream = first->stream;
   m->sum->kind = first->kind;
   m->sum->window = first->window;
   m->sum->report = r;
@@ -551,21 +515,45 @@ static tb_rc begin(struct merge *m, const StreamReport *first) {
     m->table[t] = (struct rows){ .schema = r->schema->tables[t] };
     tp_index_init(&m->table[t].index, m->arena, m->seed);
   }
+  for (size_t t = 0; t < r->n_tables; t++) TB_TRY(find_key(m, &m->table[t]));
+  return TB_OK;
+}
+
+static bool is_any_live(StreamReport *const *part, size_t parts) {
+  for (size_t i = 0; i < parts; i++)
+    if (part[i]->ended_wall_ns == 0) return true;
+  return false;
+}
+
+static tb_rc finish(struct merge *m) {
+  Report *r = m->report;
+
+  for (size_t i = 0; i < r->n_figures; i++)
+    tp_number_end(&m->numbers, r->schema->figures[i], m->sum->time_ns, r->figures[i]);
+  for (size_t t = 0; t < r->n_tables; t++) end_means(m, &m->table[t]);
+  m->numbers = (struct tp_numbers){ .of_stretches = false }; /* from here on rows are summed */
+  for (size_t t = 0; t < r->n_tables; t++) TB_TRY(finish_table(m, &m->table[t], r->tables[t]));
   return TB_OK;
 }
 
 static tb_rc merge(struct merge *m, StreamReport *const *part, size_t parts) {
-  bool is_whole;
+  bool is_whole, is_any = is_any_live(part, parts);
 
   TP_TAKE(m->arena, StreamReport, 1, m->sum);
   TP_TAKE(m->arena, Report, 1, m->report);
+  m->stacks.report = m->report;
   tracecollect__v1__stream_report__init(m->sum);
   tracecollect__v1__report__init(m->report);
-  TB_TRY(tp_merge_schema(m->arena, part, parts, &is_whole, &m->report->schema));
+  TB_TRY(tp_merge_schema(m->arena, part, parts, !m->of_stretches, &is_whole, &m->report->schema));
   TB_TRY(begin(m, part[0]));
-  for (size_t i = 0; i < parts; i++) TB_TRY(add_part(m, part[i], i == 0));
-  for (size_t t = 0; t < m->report->n_tables; t++)
-    TB_TRY(finish_table(m, &m->table[t], m->report->tables[t]));
+  for (size_t i = 0; i < parts; i++) {
+    m->is_last = i + 1 == parts;
+    m->numbers = (struct tp_numbers){ .of_stretches = m->of_stretches,
+                                      .is_past = part[i]->ended_wall_ns != 0 && is_any,
+                                      .time_ns = tp_time_of(part[i]) };
+    TB_TRY(add_part(m, part[i], i == 0));
+  }
+  TB_TRY(finish(m));
   return add_own_notes(m, parts, is_whole);
 }
 
@@ -577,10 +565,11 @@ static bool is_valid(StreamReport *const *part, size_t parts) {
   return parts > 0;
 }
 
-tb_rc tp_merge(struct tb_arena *arena, StreamReport *const *part, size_t parts,
-               StreamReport **out) {
-  struct merge m = { .arena = arena, .seed = tb_seed() };
-  struct tp_index *const index[] = { &m.frames, &m.stacks, &m.instances, &m.notes };
+static tb_rc merge_parts(bool of_stretches, struct tb_arena *arena, StreamReport *const *part,
+                         size_t parts, StreamReport **out) {
+  struct merge m = { .of_stretches = of_stretches, .arena = arena, .seed = tb_seed() };
+  m.stacks = (struct tp_stacks){ .arena = arena, .seed = m.seed };
+  struct tp_index *const index[] = { &m.stacks.frames, &m.stacks.stacks, &m.instances, &m.notes };
 
   if (!is_valid(part, parts)) return TB_CORRUPT;
   tb_arena_init(&m.scratch, arena->mem, SCRATCH_BYTES);
@@ -593,4 +582,14 @@ tb_rc tp_merge(struct tb_arena *arena, StreamReport *const *part, size_t parts,
   tb_arena_fini(&m.scratch);
   if (rc == TB_OK) *out = m.sum;
   return rc;
+}
+
+tb_rc tp_merge(struct tb_arena *arena, StreamReport *const *part, size_t parts,
+               StreamReport **out) {
+  return merge_parts(false, arena, part, parts, out);
+}
+
+tb_rc tp_merge_stretches(struct tb_arena *arena, StreamReport *const *part, size_t parts,
+                         StreamReport **out) {
+  return merge_parts(true, arena, part, parts, out);
 }

@@ -13,7 +13,12 @@
  * in "other", too. Therefore sums of rows are lower bounds, and rows_total is an upper bound: each is exact if
  * no part has left rows out. The sum of all rows and "other" is always exact.
  *
- * Times are moved to the wall clock, because each trace has a clock of its own.
+ * Times are moved to the wall clock, because each trace has a clock of its own. Numbers and lists of now of streams that
+ * have ended do not count if another is live.
+ *
+ * tp_merge_stretches() adds up consecutive stretches of one stream, in the order of time (TO_WINDOW_STRETCH). The schema
+ * says how numbers are added up (over_time). A thing in several lists of one kind is one row, with its newest values; lists of
+ * now are those of the last stretch. The sum is of the same stream, and on its clock.
  *
  * Parts of several versions: the sum has the figures, tables and columns that all of them have. A distribution
  * of a version without buckets makes quantiles unknown. Notes say both.
@@ -34,5 +39,6 @@ enum { TP_MERGE_ROWS = 4096 }; /* in each table at most; the rest is summed in "
 typedef tb_rc tp_merge_fn(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
                           size_t parts, Tracecollect__V1__StreamReport **out);
 TB_MUST tp_merge_fn tp_merge;
+TB_MUST tp_merge_fn tp_merge_stretches;
 
 #endif

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pack/merge_index.h"
 
+#include <string.h>
+
+#include "base/hash.h"
+
+uint64_t tp_hash_text(uint64_t hash, const char *text) {
+  return tb_hash(hash, text, strlen(text) + 1);
+}
+
 void tp_index_init(struct tp_index *index, struct tb_arena *arena, uint64_t seed) {
   *index = (struct tp_index){ .arena = arena };
   tb_map_init(&index->first, arena->mem, seed | 1);

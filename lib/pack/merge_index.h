@@ -18,6 +18,7 @@ struct tp_index {
 };
 typedef bool tp_same_fn(const void *list, size_t item, const void *key);
 
+uint64_t tp_hash_text(uint64_t hash, const char *text);
 void tp_index_init(struct tp_index *index, struct tb_arena *arena, uint64_t seed);
 void tp_index_fini(struct tp_index *index);
 /* Finds the item that is the same as key. *out_fresh: there is none; the caller adds it to the list as item *out. */

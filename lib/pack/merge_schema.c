@@ -20,7 +20,7 @@ struct work {
   struct tb_arena *arena;
   StreamReport *const *part;
   size_t parts;
-  bool is_whole;
+  bool of_streams, is_whole;
 };
 
 struct fields {
@@ -122,7 +122,7 @@ static tb_rc keep_table(struct work *w, const TableSchema *from, TableSchema *in
   into->n_columns = into->n_sort = 0;
   TB_TRY(keep_fields(w, COLUMNS, from->name, &into->n_columns, &into->columns));
   TB_TRY(keep_sort(w, from, into));
-  return into->list ? add_instance(w->arena, into) : TB_OK;
+  return into->list && w->of_streams ? add_instance(w->arena, into) : TB_OK;
 }
 
 static tb_rc keep_tables(struct work *w, Schema *schema) {
@@ -143,8 +143,10 @@ static tb_rc keep_tables(struct work *w, Schema *schema) {
 }
 
 tb_rc tp_merge_schema(struct tb_arena *arena, StreamReport *const *part, size_t parts,
-                      bool *out_whole, Schema **out) {
-  struct work w = { .arena = arena, .part = part, .parts = parts, .is_whole = true };
+                      bool of_streams, bool *out_whole, Schema **out) {
+  struct work w = {
+    .arena = arena, .part = part, .parts = parts, .of_streams = of_streams, .is_whole = true
+  };
   Schema *schema;
 
   TP_TAKE(arena, Schema, 1, schema);

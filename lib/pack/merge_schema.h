@@ -12,9 +12,11 @@
 
 #define TP_MERGE_INSTANCE "instance" /* the last column of a list */
 
-/* Each part has a schema. *out_whole is set to false if a part has more than the result. */
+/* Each part has a schema. of_streams: lists have one more column. *out_whole is set to false if a part has more than the
+ * result. */
 TB_MUST tb_rc tp_merge_schema(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
-                              size_t parts, bool *out_whole, Tracecollect__V1__ReportSchema **out);
+                              size_t parts, bool of_streams, bool *out_whole,
+                              Tracecollect__V1__ReportSchema **out);
 /* Returns true for numbers that can be added up. */
 bool tp_field_is_number(const Tracecollect__V1__FieldSchema *field);
 /* Compares two rows in the schema's order; ties by the key texts, as an analysis does. Below 0: a is first. */

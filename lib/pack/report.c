@@ -44,11 +44,14 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
     list[i]->label = lend(field[i].label);
     list[i]->greatest = field[i].greatest;
     list[i]->of_time = field[i].of_time;
+    list[i]->over_time = (Tracecollect__V1__OverTime)field[i].over_time;
   }
   *out_n = n;
   *out = list;
   return TB_OK;
 }
+_Static_assert(TO_OVER_UNKNOWN == (int)TRACECOLLECT__V1__OVER_TIME__OVER_TIME_UNKNOWN,
+               "the ways have the same order");
 _Static_assert(TO_VALUE_DISTRIBUTION + 1 == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION,
                "the types have the same order");
 
@@ -86,6 +89,7 @@ tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *ab
     tables[t].order = lend(table->order_about);
     tables[t].keys = table->keys;
     tables[t].list = table->is_list;
+    tables[t].now = table->is_now;
     TB_TRY(take_fields(arena, table->column, table->columns, &tables[t].n_columns,
                        &tables[t].columns));
     TB_TRY(take_sort(arena, table, &tables[t]));
@@ -280,6 +284,7 @@ static tb_rc take_stream(struct packer *p, const struct to_report *r,
   message->last_gen = r->last_gen;
   message->events = r->events;
   message->broken_generations = about->broken_generations;
+  message->ended_wall_ns = about->ended_wall_ns;
   message->epochs = r->epochs;
   return take_report(p, r, &message->report);
 }

@@ -17,6 +17,7 @@ struct tp_report_about {
   const unsigned char *stream; /* 16 bytes */
   const char *service, *instance;
   uint64_t broken_generations;
+  uint64_t ended_wall_ns;
 };
 
 /* Rows in each list of a live report. */

@@ -180,6 +180,12 @@ static void write_text_field(struct tb_buf *out, const char *name, const char *t
   tp_json_text(out, text);
 }
 
+static const char *over_time_name(Tracecollect__V1__OverTime way) {
+  static const char *const names[] = { "sum", "last", "greatest", "least", "mean", "none" };
+
+  return (size_t)way < sizeof names / sizeof *names ? names[way] : "none";
+}
+
 static void write_fields(struct tb_buf *out, FieldSchema *const *field, size_t n) {
   bool first_field = true;
 
@@ -195,6 +201,8 @@ static void write_fields(struct tb_buf *out, FieldSchema *const *field, size_t n
     write_text_field(out, "label", field[i]->label, &first);
     if (field[i]->greatest) tb_buf_text(out, ",\"greatest\":true");
     if (field[i]->of_time) tb_buf_text(out, ",\"of_time\":true");
+    if (field[i]->over_time != TRACECOLLECT__V1__OVER_TIME__OVER_TIME_SUM)
+      tb_buf_printf(out, ",\"over_time\":\"%s\"", over_time_name(field[i]->over_time));
     tb_buf_byte(out, '}');
   }
   tb_buf_byte(out, ']');
@@ -207,8 +215,8 @@ static void write_table_schema(struct tb_buf *out, const TableSchema *table) {
   write_text_field(out, "name", table->name, &first);
   write_text_field(out, "about", table->about, &first);
   write_text_field(out, "order", table->order, &first);
-  tb_buf_printf(out, ",\"keys\":%" PRIu32 ",\"list\":%s,\"columns\":", table->keys,
-                table->list ? "true" : "false");
+  tb_buf_printf(out, ",\"keys\":%" PRIu32 ",\"list\":%s%s,\"columns\":", table->keys,
+                table->list ? "true" : "false", table->now ? ",\"now\":true" : "");
   write_fields(out, table->columns, table->n_columns);
   tb_buf_byte(out, '}');
 }

@@ -34,14 +34,19 @@ static tb_rc unpack(struct tb_arena *arena, const void *packed, size_t len, Stre
   return TB_OK;
 }
 
+static tb_rc pack_report(struct tp_sum *sum, const StreamReport *report) {
+  tb_buf_clear(&sum->packed);
+  TB_TRY(tb_buf_reserve(&sum->packed, tracecollect__v1__stream_report__get_packed_size(report)));
+  sum->packed.len = tracecollect__v1__stream_report__pack(report, sum->packed.data);
+  return TB_OK;
+}
+
 /* Packs the sum of the parts. */
 static tb_rc pack(struct tp_sum *sum) {
   StreamReport *report = sum->part[0];
 
   if (sum->n > 1) TB_TRY(sum->merge(&sum->arena, sum->part, sum->n, &report));
-  tb_buf_clear(&sum->packed);
-  TB_TRY(tb_buf_reserve(&sum->packed, tracecollect__v1__stream_report__get_packed_size(report)));
-  sum->packed.len = tracecollect__v1__stream_report__pack(report, sum->packed.data);
+  TB_TRY(pack_report(sum, report));
   tb_arena_reset(&sum->arena);
   sum->n = 0;
   return TB_OK;
@@ -67,6 +72,14 @@ tb_rc tp_sum_add(struct tp_sum *sum, const void *packed, size_t len, StreamRepor
   *out = sum->part[sum->n++];
   sum->parts++;
   return TB_OK;
+}
+
+tb_rc tp_sum_add_report(struct tp_sum *sum, const StreamReport *report) {
+  StreamReport *part;
+
+  if (is_full(sum)) TB_TRY(fold(sum));
+  TB_TRY(pack_report(sum, report));
+  return tp_sum_add(sum, sum->packed.data, sum->packed.len, &part);
 }
 
 tb_rc tp_sum_take(struct tp_sum *sum, struct tb_arena *arena, StreamReport **out) {

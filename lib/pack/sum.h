@@ -35,6 +35,7 @@ void tp_sum_clear(struct tp_sum *sum);
 /* Copies a packed StreamReport. *out is the copy, which may be changed until the next call. */
 TB_MUST tb_rc tp_sum_add(struct tp_sum *sum, const void *packed, size_t len,
                          Tracecollect__V1__StreamReport **out);
+TB_MUST tb_rc tp_sum_add_report(struct tp_sum *sum, const Tracecollect__V1__StreamReport *report);
 /* Copies the sum into the arena, and forgets all parts. One part is its own sum; of none *out is NULL. */
 TB_MUST tb_rc tp_sum_take(struct tp_sum *sum, struct tb_arena *arena,
                           Tracecollect__V1__StreamReport **out);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports that a collector keeps: their content, and that they outlast the traces."""
+import collections
 import json
 import urllib.error
 import urllib.request
@@ -8,6 +9,7 @@ from harness import Case, Collector, suites, wait_until
 
 EVERY_NS = 100_000_000
 ROWS = 16  # of a table in a kept report
+OPEN_TOO = {("goroutines", "by_entry"), ("goroutines", "by_entry_reason")}  # with what is open, in the window "all" alone
 
 
 class History(Case):
@@ -43,21 +45,96 @@ class History(Case):
             self.assertGreaterEqual(after - before, EVERY_NS)
         kept = self.history(collector, "all", "--service", "shop")
         self.assertEqual(len(kept) % len(stretches), 0)
+        for report in kept:
+            self.assertEqual((report["service"], report["instance"], report["window"]), ("shop", "one", "stretch"))
+            for rows in report["tables"].values():
+                self.assertLessEqual(len([row for row in rows if not row.get("other")]), ROWS)
         part = self.folder / "part.trace"
-        for stretch in (stretches[2], stretches[-1]):
-            collector.ask("fetch", "--service", "shop", "--gen", f"1..{stretch['last_gen']}", "-o", part, "--no-progress")
-            lines = self.tracectl("report", "all", part, "--window", "10s", "--json", "--top", "0").out.splitlines()
+        schemas = self.schemas(collector)
+        for i in (0, 2, len(stretches) - 1):
+            end = stretches[i]
+            collector.ask("fetch", "--service", "shop", "--gen", f"1..{end['last_gen']}", "-o", part, "--no-progress")
+            lines = self.tracectl("report", "all", part, "--json", "--top", "0").out.splitlines()
             of_file = {report["kind"]: report for report in map(json.loads, lines)}
-            here = [report for report in kept if report["last_gen"] == stretch["last_gen"]]
-            self.assertEqual({report["kind"] for report in here}, set(of_file))
-            for report in here:
-                want = of_file[report["kind"]]
-                self.assertEqual((report["service"], report["instance"], report["window"]), ("shop", "one", "10s"))
-                if report["kind"] == "gc":  # the mutator's share is made of files alone
-                    want["figures"].pop("mutator_10ms_share"), report["figures"].pop("mutator_10ms_share")
-                self.assertEqual(report["figures"], want["figures"], report["kind"])
-                for name, rows in report["tables"].items():
-                    self.assertLessEqual(len([row for row in rows if not row.get("other")]), ROWS)
+            at = f"@{end['until_wall_ns'] // 10**9}.{end['until_wall_ns'] % 10**9:09d}"
+            sums = {report["kind"]: report for report in self.past(collector, "all", "--service", "shop", "--until", at)}
+            self.assertEqual(set(sums), set(of_file))
+            for kind, want in of_file.items():
+                if kind == "gc":  # the mutator's share is made of files alone
+                    want["figures"].pop("mutator_10ms_share")
+                with self.subTest(kind=kind, until=i):
+                    self.same_figures(schemas[kind], want, sums[kind], len(stretches))
+
+    def schemas(self, collector):
+        """The schemas of all kinds; figures and tables by name."""
+        schemas = json.loads(collector.get("/api/v1/reports"))["reports"]
+        return {s["name"]: {part: {f["name"]: f for f in s[part]} for part in ("figures", "tables")} for s in schemas}
+
+    def past(self, collector, kind, *args):
+        """The sums of kept reports."""
+        return collector.json_lines("report", kind, *args, "--since", "@1", "--top", "0")
+
+    @suites("release", "asan")
+    def test_their_sum_is_the_report_of_all_events(self):
+        """Each stretch begins where the last one ended, so the sum has what one report of the whole stream has."""
+        collector = self.keeping("reports.bytes=0")
+        for instance in ("one", "two"):
+            collector.send(self.trace("g26-gens"), "shop", instance)
+        stretches = self.kept(collector, "shop", 2)
+        self.assertGreater(len(stretches), 8)
+        self.assertEqual({r["window"] for r in stretches}, {"stretch"})
+        of_one = [r for r in stretches if r["instance"] == "one"]
+        for before, after in zip(of_one, of_one[1:]):
+            self.assertEqual(after["from_ns"], before["until_ns"] + 1)
+        self.assertTrue(of_one[-1]["ended_wall_ns"] > 0 and not any(r["ended_wall_ns"] for r in of_one[:-1]))
+        whole = {r["kind"]: r for r in collector.json_lines("report", "all", "--service", "shop", "--instance", "one", "--top", "0")}
+        parts = {r["kind"]: r for r in self.past(collector, "all", "--service", "shop", "--instance", "one")}
+        self.assertEqual(set(parts), set(whole))
+        schemas = self.schemas(collector)
+        for kind, want in whole.items():
+            with self.subTest(kind=kind):
+                self.same_figures(schemas[kind], want, parts[kind], len(of_one))
+        sums = {r["kind"]: r for r in self.past(collector, "all", "--service", "shop", "--sum")}
+        live = {r["kind"]: r for r in collector.json_lines("report", "all", "--service", "shop", "--sum", "--top", "0")}
+        for kind, want in live.items():
+            with self.subTest(kind=kind, of="both"):
+                self.assertEqual(sums[kind]["instances"], 2)
+                self.same_figures(schemas[kind], want, sums[kind], len(of_one))
+
+    def same_figures(self, schema, want, have, stretches):
+        """Counts, sums, extremes and buckets are the same; means by time are rounded."""
+        self.assertEqual(have["events"], want["events"])
+        for end in ("from_wall_ns", "until_wall_ns"):  # each generation has its own clock
+            self.assertLess(abs(have[end] - want[end]), 10**6)
+        time_ns = want["time_ns"] or want["until_ns"] - want["from_ns"]
+        self.assertLessEqual(abs(time_ns - (have["time_ns"] or have["until_ns"] - have["from_ns"])), 2 * stretches)
+        for name, value in want["figures"].items():
+            field = schema["figures"][name]
+            over_time = field.get("over_time", "sum")
+            if over_time == "none" or (field["type"] == "share" and not field.get("of_time")):
+                self.assertIn(have["figures"][name], (None, value), name)  # a single stretch is its own sum
+            elif over_time == "mean" and value is not None:
+                self.assertLessEqual(abs(have["figures"][name] - value), 1 + value / 100, name)
+            elif field["type"] == "share" and value is not None:
+                self.assertAlmostEqual(have["figures"][name], value, 6, name)
+            else:
+                self.assertEqual(have["figures"][name], value, name)
+        for table, rows in want["tables"].items():
+            if not schema["tables"][table]["list"] and (want["kind"], table) not in OPEN_TOO:
+                self.assertEqual(self.all_rows(schema["tables"][table], have["tables"][table]), self.all_rows(schema["tables"][table], rows), table)
+
+    @staticmethod
+    def all_rows(table, rows):
+        """All rows together, the one of those left out included: counts and sums by column."""
+        totals = collections.Counter()
+        for row in rows:
+            for column in table["columns"][table["keys"]:]:
+                value = row[column["name"]]
+                if column["type"] == "distribution" and value is not None:
+                    totals.update({(column["name"], part): value[part] for part in ("count", "total_ns", "lower_bounds")})
+                elif column["type"] in ("count", "ns", "bytes") and column.get("over_time", "sum") in ("sum", "last") and not column.get("greatest") and value is not None:
+                    totals[column["name"]] += value
+        return +totals
 
     @suites("release", "asan")
     def test_they_stay_when_the_traces_have_gone(self):
@@ -119,6 +196,15 @@ class History(Case):
         late = self.history(collector, "sched", "--service", "shop", "--instance", "two", "--since", at)
         self.assertEqual(late, two[2:])  # a stretch of 10 s reaches into what came before
         self.assertEqual(self.get(collector, f"history/sched?service=shop&instance=two&since={at}&top=0"), late + [{"more": False, "damaged": 0}])
+        summed = self.get(collector, "history/sched?service=shop&sum=1&top=0")
+        self.assertEqual(summed[-1], {"more": False, "damaged": 0})
+        of_all, *of_each = self.past(collector, "sched", "--service", "shop")
+        self.assertEqual(sorted(r["instance"] for r in of_each), ["one", "three", "two"])
+        self.assertEqual(summed[0], of_all)
+        self.assertEqual({r["stream"]: r for r in summed[1:-1]}, {r["stream"]: r for r in of_each})
+        self.assertEqual((of_all["instances"], of_all["figures"]["latency"]["count"]), (3, sum(r["figures"]["latency"]["count"] for r in shop)))
+        titles = [line.split("  (")[0] for line in collector.ask("report", "sched", "--service", "shop", "--since", "@1").out.splitlines() if line.startswith("sched  ")]
+        self.assertEqual((titles[0], len(titles)), ("sched  shop: 3 instances", 4))
         figures = self.get(collector, "history/sched?service=shop&figures=1")
         self.assertEqual([r["figures"] for r in figures[:-1]], [r["figures"] for r in shop])
         self.assertTrue(all(r["tables"] == {} for r in figures[:-1]))
@@ -138,13 +224,21 @@ class History(Case):
     def test_bad_questions_and_damage(self):
         collector = self.keeping()
         self.assertIn("no report is archived for that", collector.ask("history", "sched", expect=1).err)
+        self.assertIn("no report is kept of that time", collector.ask("report", "sched", "--since", "-1h", expect=1).err)
         collector.send(self.trace("g26-gens"), "shop")
         stretches = self.kept(collector, "shop")
         self.assertIn('no service "shopp"; did you mean "shop"?', collector.ask("history", "sched", "--service", "shopp", expect=1).err)
         self.assertIn("'shced' is not a kind of report", collector.ask("history", "shced", expect=2).err)
         self.assertIn("all kinds together need --json", collector.ask("history", "all", expect=2).err)
         self.assertIn("one KIND of report is required", collector.ask("history", expect=2).err)
-        for query, words in (("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is not an id of 32"),
+        past = ("report", "sched", "--service", "shop", "--since")
+        self.assertIn("--since is after --until", collector.ask(*past, "@9", "--until", "@1", expect=2).err)
+        self.assertIn("cannot be combined with --watch or --window", collector.ask(*past, "@1", "--window", "10s", expect=2).err)
+        self.assertIn("FILE cannot be combined", self.tracectl("report", "sched", self.trace("g26-gens"), "--since", "@1", expect=2).err)
+        self.assertIn("why takes only", self.tracectl("report", "why", "--since", "@1", "--task", "1", expect=2).err)
+        self.assertIn("no report is kept of that time", collector.ask(*past, "@1", "--until", "@2", expect=1).err)
+        self.assertIn('no service "shopp"; did you mean "shop"?', collector.ask("report", "sched", "--service", "shopp", "--since", "@1", expect=1).err)
+        for query, words in (("history/sched?since=@9&until=@1", "since is after until"), ("history/sched?sum=2", "sum"), ("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is not an id of 32"),
                              ("history/sched?after=zz", "after=zz is not an id of 32"), ("history/sched?figures=2", "figures"),
                              ("history/sched?window=10s", "window")):
             with self.assertRaises(urllib.error.HTTPError) as refused:
@@ -158,6 +252,11 @@ class History(Case):
         done = collector.ask("history", "sched", "--service", "shop", "--json")
         self.assertEqual([json.loads(line) for line in done.out.splitlines()], stretches[:-1])
         self.assertIn("1 stretch left out, whose records are damaged", done.err)
+        done = collector.ask(*past, "@1", "--json", "--sum")  # its stream has ended, and is the only one
+        of_rest = json.loads(done.out)
+        self.assertIn("1 stretch left out, whose records are damaged", done.err)
+        self.assertEqual((of_rest["instance"], of_rest["last_gen"]), ("one", stretches[-2]["last_gen"]))
+        self.assertEqual(of_rest["figures"]["latency"]["count"], sum(r["figures"]["latency"]["count"] for r in stretches[:-1]))
 
     @suites("release")
     def test_none_are_kept_where_the_key_says_so(self):

@@ -96,8 +96,18 @@ class ServicePage(Served):
         page.draw()
         page.screenshot("service-wake")
         page.ask("document.getElementById('now').click()")
-        wait_until("the newest is shown", lambda: page.draw() and self.figure(page, node, "pairs") == str(stretches[-1]["figures"]["pairs"]))
+        live = json.loads(self.collector.ask("report", "wake", "--service", "shop", "--instance", "one", "--window", "1m", "--json").out)
+        wait_until("the newest is shown", lambda: page.draw() and self.figure(page, node, "pairs") == str(live["figures"]["pairs"]))
         self.assertNotIn("at=", page.ask("location.search"))
+        self.quiet(page)
+        moment = third["until_wall_ns"] - 10**6
+        page = self.page(f"/service/shop?last=1h&at={moment}")
+        node = self.wait_for(page, "wake")
+        at = f"@{moment // 10**9}.{moment % 10**9:09d}"
+        both = self.collector.json_lines("report", "wake", "--service", "shop", "--since", at, "--until", at)[0]
+        self.assertEqual(both["instances"], 2)
+        self.assertEqual(int(self.figure(page, node, "waits")), both["figures"]["waits"]["p99_ns"])
+        self.assertIn("all 2 instances", page.ask(f"{node}.querySelector('[data-figure=waits] .note').textContent"))
         self.quiet(page)
 
     def test_a_click_on_a_line_chooses_the_moment(self):

@@ -29,10 +29,15 @@ void tt_host_open(struct tt_host *host, unsigned generations_max) {
                                             host->recorders, tc_store_keeps(host->store.store) };
   if (tc_triggers_open(&triggers, &diag, &host->triggers) != TB_OK) abort();
 
+  if (tc_history_open(tc_store_dirfd(host->store.store), &host->store.config, &diag,
+                      &host->history) != TB_OK)
+    abort();
+
   const struct tc_query_env query = { .store = host->store.store,
                                       .reports = host->reports,
                                       .recorders = host->recorders,
                                       .triggers = host->triggers,
+                                      .kept = host->history,
                                       .sender = ARCHIVE_LOOP,
                                       .started_wall_ns = 1000000000,
                                       .version = "9.9.9",
@@ -46,6 +51,7 @@ void tt_host_close(struct tt_host *host) {
   tt_store_remove(&host->store);
   tc_query_free(host->query);
   tc_triggers_free(host->triggers);
+  tc_history_free(host->history);
   tc_recorders_free(host->recorders);
   tc_reports_free(host->reports);
   *host = (struct tt_host){ 0 };

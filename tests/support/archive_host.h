@@ -13,6 +13,7 @@ struct tt_host {
   struct tc_reports *reports;
   struct tc_recorders *recorders;
   struct tc_triggers *triggers; /* no rule at first */
+  struct tc_history *history;   /* empty at first, and without its thread */
   struct tc_query *query;
 };
 

@@ -21,6 +21,7 @@
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/conditions.h"
 #include "tools/tracectl/report/go_profile.h"
+#include "tools/tracectl/report/kept.h"
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
@@ -257,13 +258,24 @@ const struct tk_option tk_report_options[] = {
   TK_OPTION(
       0, "sum", NULL, tk_read_flag, AT(only_sum),
       "of a whole service only the sum of its streams, which is otherwise printed before them"),
+  TK_OPTION(
+      0, "since", "T", tk_read_time, AT(selector.since_wall_ns),
+      "of a time in the past, from the reports that the collector keeps: the sum of those that "
+      "overlap T to --until; RFC 3339, -7d, now or @UNIX"),
+  TK_OPTION(0, "until", "T", tk_read_time, AT(selector.until_wall_ns),
+            "the end of that time; default: now"),
   TK_OPTION(0, "watch", NULL, tk_read_flag, AT(watch), "repeat each second, until ^C"),
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
 
+static bool is_of_past(const struct report_options *o) {
+  return o->selector.since_wall_ns != 0 || o->selector.until_wall_ns != 0;
+}
+
 static bool is_remote(const struct report_options *o) {
-  return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client) || o->only_sum;
+  return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client) || o->only_sum ||
+         is_of_past(o);
 }
 
 /* Returns true if an option was given that only `why` has. */
@@ -276,7 +288,8 @@ static bool is_of_why(const struct report_options *o) {
 /* Returns true if an option was given that `why` does not have. */
 static bool is_not_of_why(const struct report_options *o) {
   return o->pprof != NULL || o->csv || o->table != NULL || o->ask.idle != NULL || o->watch ||
-         o->only_sum || o->threads != NOT_GIVEN || o->frames != NOT_GIVEN || o->fail_on.n > 0;
+         o->only_sum || is_of_past(o) || o->threads != NOT_GIVEN || o->frames != NOT_GIVEN ||
+         o->fail_on.n > 0;
 }
 
 /* Copies given numbers; others keep their defaults. */
@@ -363,21 +376,26 @@ static int report_file(const struct report_options *o, const char *path) {
 /* ---- a collector's streams ---- */
 
 static int report_once(const struct report_options *o, struct tk_client *client) {
+  const char *none = is_of_past(o) ? "no report is kept of that time"
+                                   : "no stream matches that has a generation in order yet";
   struct tk_report_set set;
   struct tb_diag diag;
+  uint64_t damaged = 0;
   int code;
 
   tb_diag_clear(&diag);
   tk_report_set_init(&set);
-  tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, &diag);
+  tb_rc rc = is_of_past(o) ? tk_report_kept(client, &o->ask, &o->selector, &set, &damaged, &diag)
+                           : tk_report_live(client, &o->ask, &o->selector, &set, &diag);
+  if (damaged > 0)
+    tk_note("report", "%" PRIu64 " stretch%s left out, whose records are damaged", damaged,
+            damaged > 1 ? "es" : "");
   if (rc != TB_OK) {
     code = tk_remote_fail("report", rc, &diag);
   } else {
     code = output_reports(o, &set, NULL);
     if (code == TK_DONE && set.n == 0)
-      code = tk_fail("report", "%s",
-                     tk_remote_no_match(client, &o->selector,
-                                        "no stream matches that has a generation in order yet"));
+      code = tk_fail("report", "%s", tk_remote_no_match(client, &o->selector, none));
   }
   tk_report_set_fini(&set);
   return code;
@@ -448,6 +466,8 @@ static int report_live(struct report_options *o) {
   tb_diag_clear(&diag);
   if (o->only_sum && (which->service == NULL || which->instance != NULL || which->has_stream))
     return tk_usage("report", "--sum needs --service, and neither --instance nor --stream");
+  if (is_of_past(o) && (o->watch || o->window != NOT_GIVEN))
+    return tk_usage("report", "--since and --until cannot be combined with --watch or --window");
   o->ask.sum = o->only_sum ? TK_SUM_ONLY : TK_SUM_FIRST;
   tb_rc rc = tk_selector_check(&o->selector, &diag);
   if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);

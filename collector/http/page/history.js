@@ -16,12 +16,12 @@ export async function askHistory(kind, query) {
   }
 }
 
-// Of each stream the report of the stretch that a moment is in.
+// The report of the stretch that a moment is in, of a service the sum of its instances; null: there is none.
 export async function askMoment(kind, query, wallNs) {
   const at = exactTime(BigInt(Math.round(wallNs)));
-  const found = new Map();
-  for (const report of await askHistory(kind, { ...query, since: at, until: at })) if (!found.has(report.stream)) found.set(report.stream, report);
-  return [...found.values()];
+  const [report = null, ...others] = await askHistory(kind, { ...query, since: at, until: at, sum: 1 });
+  if (others.length > 0 && report.instances === 0 && !query.instance) throw new Error(`${query.service} has too many instances for a sum of that moment: choose one.`);
+  return report;
 }
 
 // What a figure's line shows: of a distribution its p99, or its maximum where quantiles were not kept.

@@ -11,27 +11,17 @@ import { wakeGraph } from "/wake_graph.js";
 const NOW_MS = 5000; // live figures are asked for so often,
 const HISTORY_MS = 60000; // and what was kept so often
 const ROWS = 20;
-const VIEWS = 5; // streams whose tables are shown at once
 const STATES = "states"; // the table of goroutines whose history is drawn, too
 
-// Of a service the sum of its instances.
+// Of a service the sum of its instances, of an instance its live stream, or its last one; null: there is none.
 async function askNow(kind, query) {
   try {
-    return await askLines(`/api/v1/report/${encodeURIComponent(kind)}`, query.instance ? query : { ...query, sum: "only" });
+    const reports = await askLines(`/api/v1/report/${encodeURIComponent(kind)}`, query.instance ? query : { ...query, sum: "only" });
+    return reports.find((r) => r.ended_wall_ns === 0) ?? reports.at(-1);
   } catch (error) {
-    if (error.status === 404) return []; // none of its streams is live
+    if (error.status === 404) return null; // no stream is known any more
     throw error;
   }
-}
-
-// The stream with the highest value speaks for all.
-function highest(reports, name) {
-  let best = null;
-  for (const report of reports) {
-    const height = heightOf(report.figures[name] ?? null);
-    if (height !== null && (best === null || height > best.height)) best = { report, height, value: report.figures[name] };
-  }
-  return best;
 }
 
 class Tile {
@@ -46,15 +36,15 @@ class Tile {
     this.node.dataset.figure = field.name;
   }
 
-  show(reports) {
-    const best = highest(reports, this.field.name);
-    const isSpread = this.field.type === "distribution";
-    const text = best === null ? "–" : isSpread ? (best.value.count > 0 ? duration(best.height) : "–") : textOf(this.field, best.value, best.report);
-    setFigure(this.value, best?.height ?? "", text);
+  show(report) {
+    const value = report?.figures[this.field.name] ?? null;
+    const height = heightOf(value);
+    const isSpread = this.field.type === "distribution" && value !== null;
+    const text = value === null || (isSpread && value.count === 0) ? "–" : isSpread ? duration(height) : textOf(this.field, value, report);
+    setFigure(this.value, height ?? "", text);
     const parts = [];
-    if (isSpread && best !== null) parts.push(`${best.value.p99_ns === null ? "max" : "p99"} of ${count(best.value.count)}, max ${duration(best.value.max_ns)}`);
-    if (best?.report.instances > 1) parts.push(`all ${count(best.report.instances)} instances`);
-    if (reports.length > 1 && best !== null) parts.push(`highest of ${count(reports.length)}: ${best.report.instance}`);
+    if (isSpread) parts.push(`${value.p99_ns === null ? "max" : "p99"} of ${count(value.count)}, max ${duration(value.max_ns)}`);
+    if (report?.instances > 1) parts.push(`all ${count(report.instances)} instances`);
     setText(this.note, parts.join("; "));
   }
 
@@ -183,19 +173,17 @@ export class Kind {
     this.asked = asked;
     this.nowAt = performance.now();
     const { query, at, window } = this.chosen();
-    const reports = at === null ? await askNow(this.schema.name, { ...query, window, top: this.tables.open ? ROWS : 1 }) : await askMoment(this.schema.name, { ...query, top: ROWS }, at);
-    for (const tile of this.tiles) tile.show(reports);
-    this.showTables(reports);
+    const report = at === null ? await askNow(this.schema.name, { ...query, window, top: this.tables.open ? ROWS : 1 }) : await askMoment(this.schema.name, { ...query, top: ROWS }, at);
+    for (const tile of this.tiles) tile.show(report);
+    this.showTables(report);
   }
 
-  showTables(reports) {
+  showTables(report) {
     if (!this.tables.open) return;
-    const shown = reports.slice(0, VIEWS);
-    this.list.show(shown);
-    const isSum = shown[0]?.instances > 1;
-    this.more.hidden = reports.length === shown.length && reports.length > 0 && !isSum;
-    setText(this.more, reports.length === 0 ? "No report of that moment." : isSum ? `All ${count(shown[0].instances)} instances together; choose one above.` : `${count(shown.length)} of ${count(reports.length)} instances; choose one above.`);
-    const pairs = shown.length === 1 ? (shown[0].tables.by_pair ?? []) : [];
+    this.list.show(report === null ? [] : [report]);
+    this.more.hidden = report !== null && report.instances <= 1;
+    setText(this.more, report === null ? "No report of that moment." : `All ${count(report.instances)} instances together; choose one above.`);
+    const pairs = report?.tables.by_pair ?? [];
     this.graph.replaceChildren(...(pairs.length > 0 && "waker" in pairs[0] ? [wakeGraph(pairs)] : []));
   }
 }

@@ -69,18 +69,22 @@ static void feed_calls(struct tt_analyses *part, struct tt_analyses *whole, unsi
   }
 }
 
-static StreamReport *report_of(struct tb_arena *arena, struct tt_analyses *t) {
+static StreamReport *report_in(struct tb_arena *arena, struct tt_analyses *t,
+                               enum to_window window) {
   ProtobufCAllocator allocator = tp_arena_allocator(arena);
   const struct tp_report_about about = { .service = "shop", .instance = "one" };
   struct tb_buf packed;
 
   tb_buf_init(&packed, arena->mem);
-  cr_assert_eq(tp_report_pack(t->a, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, SIZE_MAX, &about, &packed),
-               TB_OK);
+  cr_assert_eq(tp_report_pack(t->a, TO_ANALYSIS_SYSCALL, window, SIZE_MAX, &about, &packed), TB_OK);
   StreamReport *report =
       tracecollect__v1__stream_report__unpack(&allocator, packed.len, packed.data);
   tb_buf_fini(&packed);
   return report;
+}
+
+static StreamReport *report_of(struct tb_arena *arena, struct tt_analyses *t) {
+  return report_in(arena, t, TO_WINDOW_ALL);
 }
 
 /* ---- what is compared ---- */
@@ -103,7 +107,7 @@ static void expect_near(uint64_t ns, uint64_t exact, double error) {
 /* The sum's scale may be finer, but not coarser, than that of one stream, whose rows have fewer buckets. */
 static void expect_same(const char *name, const Distribution *sum, const Distribution *whole) {
   cr_assert_not_null(sum);
-  cr_expect_eq(sum->count, whole->count, "%s", name);
+  cr_expect_eq(sum->count, whole->count, "%s %lu %lu", name, sum->count, whole->count);
   cr_expect_eq(sum->total_ns, whole->total_ns, "%s", name);
   cr_expect_eq(sum->min_ns, whole->min_ns, "%s", name);
   cr_expect_eq(sum->max_ns, whole->max_ns, "%s", name);
@@ -195,4 +199,55 @@ Test(merge_union, short_lengths_of_one_scale) {
 
 Test(merge_union, lengths_of_many_octaves_lower_the_scale_of_rows) {
   expect_union(30);
+}
+
+/* ---- over time ---- */
+
+/* Returns the sum of some hundred stretches, which are a few calls up to some minutes long. */
+static StreamReport *sum_of_stretches(struct tb_arena *arena, struct tt_analyses *t) {
+  StreamReport *stretch[CALLS], *sum;
+  uint64_t state = 11;
+  size_t stretches = 0;
+  to_ns now = 2;
+
+  begin_stream(t, 1);
+  for (unsigned i = 0; i < CALLS; i++) {
+    uint64_t stack = 1 + next_number(&state) % STACKS, bits = next_number(&state) % 28;
+    to_ns end = now + (to_ns)((UINT64_C(1) << bits) + next_number(&state) % (UINT64_C(1) << bits));
+    feed_call(t, &gen[0], 1, now, end, stack, next_number(&state) % 4 == 0);
+    now = end + 1 + (next_number(&state) % 100 == 0 ? INT64_C(200000000000) : 0);
+    if (next_number(&state) % 20 != 0) continue;
+    stretch[stretches++] = report_in(arena, t, TO_WINDOW_STRETCH);
+    cr_assert_eq(to_analyses_mark(t->a), TB_OK);
+  }
+  stretch[stretches++] = report_in(arena, t, TO_WINDOW_STRETCH);
+  cr_assert_gt(stretches, 100);
+  cr_assert_eq(tp_merge_stretches(arena, stretch, stretches, &sum), TB_OK);
+  return sum;
+}
+
+Test(merge_union, stretches_of_time_are_the_whole_time) {
+  struct tt_analyses t;
+  struct tb_mem mem;
+  struct tb_arena arena;
+  Table rows, rows_of_all;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_arena_init(&arena, &mem, 4096);
+  tt_analyses_open(&t, 10000000, 100);
+  StreamReport *sum = sum_of_stretches(&arena, &t), *all = report_of(&arena, &t);
+  cr_expect_eq(sum->events, all->events);
+  cr_expect_eq(sum->from_ns, all->from_ns);
+  cr_expect_eq(sum->until_ns, all->until_ns);
+  cr_expect_eq(tp_value_number(tp_report_figure(sum->report, "open")),
+               tp_value_number(tp_report_figure(all->report, "open")));
+  expect_same("calls", tp_value_distribution(tp_report_figure(sum->report, "calls")),
+              tp_value_distribution(tp_report_figure(all->report, "calls")));
+  cr_assert(tp_report_table(sum->report, "by_stack", &rows));
+  cr_assert(tp_report_table(all->report, "by_stack", &rows_of_all));
+  expect_same_rows(&rows, &rows_of_all);
+  expect_same_order(&rows, &rows_of_all);
+  tt_analyses_close(&t);
+  tb_arena_fini(&arena);
+  cr_assert_eq(mem.bytes, 0);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/report/live.h"
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -27,20 +25,6 @@ static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, bool sums_fi
   return rc;
 }
 
-/* Moves ended streams to the end; otherwise keeps the order. */
-static tb_rc put_live_first(struct tk_report_set *set) {
-  Tracecollect__V1__StreamReport **sorted;
-  size_t n = 0;
-
-  if (set->n == 0) return TB_OK;
-  TB_TRY(tb_arena_alloc(&set->arena, set->n * sizeof *sorted, &sorted));
-  for (int ended = 0; ended < 2; ended++)
-    for (size_t i = 0; i < set->n; i++)
-      if ((set->report[i]->ended_wall_ns != 0) == ended) sorted[n++] = set->report[i];
-  memcpy(set->report, sorted, set->n * sizeof *sorted);
-  return TB_OK;
-}
-
 tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                      const struct tk_selector *selector, struct tk_report_set *set,
                      struct tb_diag *diag) {
@@ -55,5 +39,5 @@ tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                             to_window_name(ask->window), selector, sums[ask->sum], diag, &reply));
     TB_TRY(keep_reply(reply, ask->sum == TK_SUM_FIRST, set));
   }
-  return put_live_first(set);
+  return tk_report_set_live_first(set);
 }

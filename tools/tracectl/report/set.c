@@ -22,20 +22,35 @@ void tk_report_set_fini(struct tk_report_set *set) {
   *set = (struct tk_report_set){ 0 };
 }
 
+tb_rc tk_report_set_put(struct tk_report_set *set, Tracecollect__V1__StreamReport *report) {
+  if (report == NULL || report->report == NULL || report->report->schema == NULL) return TB_CORRUPT;
+  TB_TRY(TB_ARENA_GROW(&set->arena, set->report, set->room, set->n));
+  set->report[set->n++] = report;
+  return TB_OK;
+}
+
 tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len) {
   ProtobufCAllocator allocator = tp_arena_allocator(&set->arena);
 
-  TB_TRY(TB_ARENA_GROW(&set->arena, set->report, set->room, set->n));
-  Tracecollect__V1__StreamReport *report =
-      tracecollect__v1__stream_report__unpack(&allocator, len, packed);
-  if (report == NULL || report->report == NULL || report->report->schema == NULL) return TB_CORRUPT;
-  set->report[set->n++] = report;
-  return TB_OK;
+  return tk_report_set_put(set, tracecollect__v1__stream_report__unpack(&allocator, len, packed));
 }
 
 tb_rc tk_report_set_is_sum(struct tk_report_set *set) {
   TB_TRY(TB_ARENA_GROW(&set->arena, set->merged, set->merged_room, set->n_merged));
   set->merged[set->n_merged++] = set->report[--set->n];
+  return TB_OK;
+}
+
+tb_rc tk_report_set_live_first(struct tk_report_set *set) {
+  Tracecollect__V1__StreamReport **sorted;
+  size_t n = 0;
+
+  if (set->n == 0) return TB_OK;
+  TB_TRY(tb_arena_alloc(&set->arena, set->n * sizeof *sorted, &sorted));
+  for (int ended = 0; ended < 2; ended++)
+    for (size_t i = 0; i < set->n; i++)
+      if ((set->report[i]->ended_wall_ns != 0) == ended) sorted[n++] = set->report[i];
+  memcpy(set->report, sorted, set->n * sizeof *sorted);
   return TB_OK;
 }
 

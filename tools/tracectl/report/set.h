@@ -46,8 +46,13 @@ void tk_report_set_fini(struct tk_report_set *set); /* accepts a zeroed one */
 /* Copies a packed StreamReport into the set. TB_NOMEM; TB_CORRUPT: not a report. */
 TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
 
+/* Adds a report that is in the set's arena. TB_NOMEM; TB_CORRUPT: it has no schema. */
+TB_MUST tb_rc tk_report_set_put(struct tk_report_set *set, Tracecollect__V1__StreamReport *report);
 /* Moves the report that was added last to the sums. */
 TB_MUST tb_rc tk_report_set_is_sum(struct tk_report_set *set);
+
+/* Moves reports of ended streams to the end; otherwise keeps the order. TB_NOMEM. */
+TB_MUST tb_rc tk_report_set_live_first(struct tk_report_set *set);
 
 /* Orders and analyses a whole trace file. Returns TK_DONE, or TK_FAILED after reporting on stderr:
  * the set then has what precedes the fault, nothing if that was in the header. */

@@ -264,7 +264,8 @@ static void print_generations(const StreamReport *report, Style *style) {
 static void print_title(const StreamReport *report, const char *source, Style *style) {
   char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
   char ended[TC_TIME_BYTES], count[TK_FORMAT_BYTES];
-  uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
+  uint64_t ns = report->time_ns > 0 ? report->time_ns
+                                    : (uint64_t)report->until_ns - (uint64_t)report->from_ns;
   bool is_sum = report->instances > 0;
 
   if (source != NULL)
@@ -282,8 +283,7 @@ static void print_title(const StreamReport *report, const char *source, Style *s
   tk_heading_print(line, style);
   fputs("window ", style->out);
   tk_put_plain(style->out, report->window);
-  fprintf(style->out, ": %s%s", tk_format_ns(is_sum ? report->time_ns : ns, span),
-          is_sum ? " together" : "");
+  fprintf(style->out, ": %s%s", tk_format_ns(ns, span), is_sum ? " together" : "");
   if (report->until_wall_ns != 0) {
     tc_time_format(report->until_wall_ns, until);
     fprintf(style->out, " until %s", until);

@@ -365,7 +365,9 @@ Test(feed_source, events_beyond_the_rate_are_a_gap) {
 /* --- reports --- */
 
 Test(feed_source, a_report_is_the_message_that_report_proto_says) {
-  const struct tp_report_about about = { NULL, "shop", "host:1", 0 };
+  const struct tp_report_about about = {
+    .stream = NULL, .service = "shop", .instance = "host:1", .broken_generations = 0
+  };
   struct tb_buf buf;
 
   begin(NULL);
@@ -386,7 +388,9 @@ Test(feed_source, a_report_is_the_message_that_report_proto_says) {
 }
 
 static void publish_stw(enum to_window window, uint64_t mono_ns) {
-  const struct tp_report_about about = { NULL, "shop", "host:1", 0 };
+  const struct tp_report_about about = {
+    .stream = NULL, .service = "shop", .instance = "host:1", .broken_generations = 0
+  };
   struct tb_buf buf;
 
   tb_buf_init(&buf, &b.t.mem);
@@ -485,7 +489,9 @@ Test(feed_source, a_report_too_long_for_a_message_has_shorter_lists) {
       cr_assert_eq(to_analyses_events(b.t.a, &gen, call, 2), TB_OK);
     }
   }
-  const struct tp_report_about about = { NULL, "shop", "host:1", 0 };
+  const struct tp_report_about about = {
+    .stream = NULL, .service = "shop", .instance = "host:1", .broken_generations = 0
+  };
   tb_buf_init(&buf, &b.t.mem);
   cr_assert_eq(tp_report_pack(b.t.a, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 256, &about, &buf), TB_OK);
   cr_assert_gt(buf.len, 16 << 10);

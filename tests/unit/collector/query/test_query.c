@@ -272,39 +272,48 @@ Test(query, reports_of_live_streams_are_found_by_name) {
   cr_assert_eq(report("stw", "other")->n_reports, 0);
 }
 
-/* Publishes a report with one figure, the number of goroutines, of an instance. */
-static void publish(unsigned instance, int64_t goroutines) {
+/* Packs a report with one figure, and returns its size. */
+static size_t pack_report(const Tracecollect__V1__StreamReport *like, int64_t number,
+                          unsigned char *out) {
   Tracecollect__V1__FieldSchema field = TRACECOLLECT__V1__FIELD_SCHEMA__INIT, *fields = &field;
   Tracecollect__V1__ReportSchema schema = TRACECOLLECT__V1__REPORT_SCHEMA__INIT;
   Tracecollect__V1__Value value = TRACECOLLECT__V1__VALUE__INIT, *values = &value;
   Tracecollect__V1__Report figures = TRACECOLLECT__V1__REPORT__INIT;
-  Tracecollect__V1__StreamReport one = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  char shop[] = "shop", kind[] = "stw", window[] = "10s", alive[] = "alive", name[16];
-  unsigned char stream[TC_REPORT_STREAM_BYTES] = { 0 }, bytes[256];
+  Tracecollect__V1__StreamReport one = *like;
+  char shop[] = "shop", kind[] = "stw", alive[] = "alive";
 
-  snprintf(name, sizeof name, "host:%u", instance);
-  memcpy(stream, &instance, sizeof instance);
   field.name = alive;
   field.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT;
   schema.n_figures = figures.n_figures = 1;
   schema.figures = &fields;
   value.is_case = TRACECOLLECT__V1__VALUE__IS_NUMBER;
-  value.number = goroutines;
+  value.number = number;
   figures.figures = &values;
   figures.schema = &schema;
   one.service = shop;
-  one.instance = name;
   one.kind = kind;
-  one.window = window;
   one.events = 1;
   one.report = &figures;
+  return tracecollect__v1__stream_report__pack(&one, out);
+}
+
+/* Publishes the report of an instance's goroutines. */
+static void publish(unsigned instance, int64_t goroutines) {
+  Tracecollect__V1__StreamReport one = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  char shop[] = "shop", kind[] = "stw", window[] = "10s", name[16];
+  unsigned char stream[TC_REPORT_STREAM_BYTES] = { 0 }, bytes[256];
+
+  snprintf(name, sizeof name, "host:%u", instance);
+  memcpy(stream, &instance, sizeof instance);
+  one.instance = name;
+  one.window = window;
   struct tc_report row = { .stream = stream,
                            .service = shop,
                            .instance = name,
                            .kind = kind,
                            .window = window,
                            .bytes = bytes,
-                           .len = tracecollect__v1__stream_report__pack(&one, bytes) };
+                           .len = pack_report(&one, goroutines, bytes) };
   cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
 }
 
@@ -369,6 +378,87 @@ Test(query, a_sum_of_thousands_of_streams_takes_the_memory_of_some) {
   cr_expect_eq(reply->reports[0]->instances, STREAMS);
   cr_expect_eq(alive(reply->reports[0]), STREAMS);
   cr_expect_eq(reply->reports[0]->events, STREAMS);
+}
+
+/* --- kept reports ------------------------------------------------------------------------------ */
+
+enum { STRETCHES = 4500, FIRST_S = 1000000000, EVERY_S = 300 };
+
+/* Keeps the reports of two weeks. */
+static void keep_reports(const ProtobufCBinaryData *stream) {
+  Tracecollect__V1__StreamReport one = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  char window[] = "stretch";
+  unsigned char bytes[256], reply[300];
+
+  one.stream = *stream;
+  one.window = window;
+  cr_assert_eq(tc_history_start(host.history), TB_OK);
+  for (uint64_t i = 0; i < STRETCHES; i++) {
+    one.until_wall_ns = (FIRST_S + (i + 1) * EVERY_S) * UINT64_C(1000000000);
+    one.from_wall_ns = one.until_wall_ns - EVERY_S * UINT64_C(1000000000) + 1;
+    size_t n = pack_report(&one, (int64_t)i, bytes);
+    reply[0] = 1 << 3 | 2; /* ReportReply.reports */
+    reply[1] = (unsigned char)(n & 127) | 128;
+    reply[2] = (unsigned char)(n >> 7);
+    memcpy(reply + 3, bytes, n);
+    const struct tc_report_record record = { one.from_wall_ns, one.until_wall_ns, reply, n + 3 };
+    cr_assert_eq(tc_history_add(host.history, stream->data, &record), TB_OK);
+  }
+  tc_history_stop(host.history);
+}
+
+static const Tracecollect__V1__HistoryReply *
+ask_history(const Tracecollect__V1__HistoryRequest *ask) {
+  Tracecollect__V1__HistoryReply *reply;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_query_history(session, ask, &diag, &reply), TB_OK, "%s", diag.text);
+  return reply;
+}
+
+/* An answer adds up so many records, and the next one continues. */
+Test(query, kept_reports_are_added_up_some_at_a_time) {
+  Tracecollect__V1__HistoryRequest ask = TRACECOLLECT__V1__HISTORY_REQUEST__INIT;
+  Tracecollect__V1__Selector which = TRACECOLLECT__V1__SELECTOR__INIT;
+  unsigned char stream[TC_STREAM_BYTES], after[TC_STREAM_BYTES];
+  const Tracecollect__V1__HistoryReply *reply;
+  Tracecollect__V1__HistoryReply *refused;
+  uint64_t events = 0, next_ns = FIRST_S * UINT64_C(1000000000) + 1;
+  int64_t sum = 0;
+  unsigned answers = 0;
+
+  write_generations(1, 1, 4000);
+  tt_barrier(&host.store);
+  memcpy(stream, list()->streams[0]->stream.data, sizeof stream);
+  keep_reports(&(ProtobufCBinaryData){ sizeof stream, stream });
+  ask.selector = &which;
+  ask.sum = true;
+  do {
+    reply = ask_history(&ask);
+    cr_assert_eq(reply->n_reports, 1);
+    cr_expect_eq(reply->reports[0]->from_wall_ns, next_ns);
+    next_ns = reply->reports[0]->until_wall_ns + 1;
+    events += reply->reports[0]->events;
+    sum += alive(reply->reports[0]);
+    answers++;
+    if (!reply->more) break;
+    memcpy(after, reply->after_stream.data, sizeof after);
+    ask.after_stream = (ProtobufCBinaryData){ sizeof after, after };
+    ask.after_ns = reply->after_ns;
+  } while (answers < 10);
+  cr_expect_eq(answers, 3);
+  cr_expect_eq(events, STRETCHES);
+  cr_expect_eq(sum, (int64_t)STRETCHES * (STRETCHES - 1) / 2);
+  ask.after_stream.len = 0;
+  which.since_wall_ns = UINT64_C(1000000000) * (FIRST_S + 100 * EVERY_S) + 1;
+  which.until_wall_ns = UINT64_C(1000000000) * (FIRST_S + 110 * EVERY_S);
+  reply = ask_history(&ask);
+  cr_assert_eq(reply->n_reports, 1);
+  cr_expect_eq(reply->reports[0]->events, 10);
+  which.since_wall_ns = which.until_wall_ns + 1;
+  tb_diag_clear(&diag);
+  cr_expect_eq(tc_query_history(session, &ask, &diag, &refused), TB_PROTOCOL);
+  cr_expect_str_eq(diag.text, "since is after until");
 }
 
 /* --- the end ----------------------------------------------------------------------------------- */
