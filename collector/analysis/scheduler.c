@@ -17,7 +17,7 @@
 enum {
   RETRY_MS = 1,
   SWEEP_NS = 2000000,
-  TURNS_IN_A_ROW = 8,
+  TURNS_IN_A_ROW = 16,
   /* Memory of generations that no stream reads: at most 4 MiB and 1/16 of the share. */
   KEPT_BYTES = 4 << 20,
   KEPT_PART = 16,
