@@ -91,6 +91,7 @@ void tp_time_append(StreamReport *sum, const StreamReport *part, bool is_first) 
   sum->epochs = part->epochs;
   sum->time_ns += tp_time_of(part);
   sum->events += part->events;
+  sum->thinned_events += part->thinned_events;
 }
 
 void tp_time_join(StreamReport *sum, const StreamReport *part, bool is_first) {
@@ -105,6 +106,7 @@ void tp_time_join(StreamReport *sum, const StreamReport *part, bool is_first) {
   sum->until_ns = (int64_t)sum->until_wall_ns;
   sum->time_ns += tp_time_of(part);
   sum->events += part->events;
+  sum->thinned_events += part->thinned_events;
   sum->broken_generations += part->broken_generations;
   sum->epochs += part->epochs;
 }

@@ -283,6 +283,7 @@ static tb_rc take_stream(struct packer *p, const struct to_report *r,
   message->first_gen = r->first_gen;
   message->last_gen = r->last_gen;
   message->events = r->events;
+  message->thinned_events = r->thinned_events;
   message->broken_generations = about->broken_generations;
   message->ended_wall_ns = about->ended_wall_ns;
   message->epochs = r->epochs;

@@ -162,7 +162,11 @@ void tp_report_json(struct tb_buf *out, const Tracecollect__V1__StreamReport *re
   plain.report = NULL;
   tb_buf_byte(out, '{');
   tp_json_fields(out, &plain.base);
-  if (report->report != NULL && report->report->schema != NULL) write_report(out, report->report);
+  if (report->report != NULL && report->report->schema != NULL) {
+    tb_buf_text(out, ",\"analysed_share\":");
+    tp_json_real(out, tp_report_analysed_share(report));
+    write_report(out, report->report);
+  }
   tb_buf_byte(out, '}');
 }
 

@@ -14,6 +14,12 @@ static size_t find_field(FieldSchema *const *field, size_t n, const char *name) 
   return SIZE_MAX;
 }
 
+double tp_report_analysed_share(const Tracecollect__V1__StreamReport *report) {
+  if (report->thinned_events == 0) return 1;
+  if (report->thinned_events >= report->events) return 0;
+  return (double)(report->events - report->thinned_events) / (double)report->events;
+}
+
 const Value *tp_report_figure(const Report *r, const char *name) {
   if (r == NULL || r->schema == NULL) return NULL;
   size_t i = find_field(r->schema->figures, r->schema->n_figures, name);

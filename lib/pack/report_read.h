@@ -12,6 +12,9 @@
 #include "base/result.h"
 #include "proto/report.pb-c.h"
 
+/* Returns the share of the events whose lengths the report has: below 1 if generations were thinned. */
+double tp_report_analysed_share(const Tracecollect__V1__StreamReport *report);
+
 /* r may be NULL. */
 const Tracecollect__V1__Value *tp_report_figure(const Tracecollect__V1__Report *r,
                                                 const char *name);

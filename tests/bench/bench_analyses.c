@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures what the analyses cost on top of ordering, and what publishing their reports costs.
  *
- * bench_analyses [--no-reports] TRACE...: prints for each a row "name events order_ns analyses_ns report_us KiB peak_KiB": CPU time
- * of one thread, the best of ROUNDS; analyses_ns an event is the difference of the two runs, report_us
- * is for all kinds and windows, as the collector packs them after each generation. */
+ * bench_analyses [--no-reports] TRACE...: prints for each a row "name events order_ns analyses_ns report_us KiB peak_KiB
+ * thinned_ns": CPU time of one thread, the best of ROUNDS; analyses_ns an event is the difference of the two runs, thinned_ns the same if
+ * all generations are thinned, report_us is for all kinds and windows, as the collector packs them after each generation. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "pack/report.h"
 
 enum { ROUNDS = 5, PUBLISH_ROUNDS = 20 };
+enum way { ORDER, ANALYSE, THIN, WAYS };
 
 struct trace {
   const unsigned char *bytes;
@@ -87,7 +88,8 @@ static tb_rc publish(struct to_analyses *analyses, struct tb_mem *mem) {
 
 static int publish_rounds = PUBLISH_ROUNDS;
 
-static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *out) {
+static tb_rc run_once(const struct trace *trace, enum way way, struct outcome *out) {
+  bool analyse = way != ORDER;
   struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
                                        .stacks_max = TO_STACKS_MAX_DEFAULT,
                                        .is_live = true };
@@ -96,6 +98,7 @@ static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *o
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   TB_TRY(to_analyses_new(&mem, &config, &analyses));
+  to_analyses_thin(analyses, way == THIN);
   uint64_t start = cpu_ns();
   tb_rc rc = order(trace, (struct to_event_sink){ analyses, analyse ? take_all : take_none }, out);
   out->cpu_ns = cpu_ns() - start;
@@ -108,13 +111,13 @@ static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *o
   return rc;
 }
 
-/* Alternates both kinds of run, so that other load on the machine affects both. */
-static tb_rc run_best(const struct trace *trace, struct outcome best[2]) {
+/* Alternates the kinds of run, so that other load on the machine affects all of them. */
+static tb_rc run_best(const struct trace *trace, struct outcome best[WAYS]) {
   for (unsigned round = 0; round < ROUNDS; round++)
-    for (unsigned analyse = 0; analyse < 2; analyse++) {
+    for (unsigned way = 0; way < WAYS; way++) {
       struct outcome got;
-      TB_TRY(run_once(trace, analyse == 1, &got));
-      if (round == 0 || got.cpu_ns < best[analyse].cpu_ns) best[analyse] = got;
+      TB_TRY(run_once(trace, (enum way)way, &got));
+      if (round == 0 || got.cpu_ns < best[way].cpu_ns) best[way] = got;
     }
   return TB_OK;
 }
@@ -140,10 +143,10 @@ int main(int argc, char **argv) {
     argc--;
     argv++;
   }
-  printf("%-24s %10s %10s %12s %10s %10s %10s\n", "trace", "events", "order_ns", "analyses_ns",
-         "report_us", "KiB", "peak_KiB");
+  printf("%-24s %10s %10s %12s %10s %10s %10s %10s\n", "trace", "events", "order_ns", "analyses_ns",
+         "report_us", "KiB", "peak_KiB", "thinned_ns");
   for (int i = 1; i < argc; i++) {
-    struct outcome best[2] = { { 0 }, { 0 } };
+    struct outcome best[WAYS] = { { 0 }, { 0 } };
     const char *slash = strrchr(argv[i], '/');
     struct trace trace;
     tb_rc rc = TB_IO;
@@ -155,10 +158,12 @@ int main(int argc, char **argv) {
       continue;
     }
     double n = (double)best[0].events;
-    printf("%-24s %10" PRIu64 " %10.2f %12.2f %10.1f %10zu %10zu\n",
-           slash == NULL ? argv[i] : slash + 1, best[0].events, (double)best[0].cpu_ns / n,
-           ((double)best[1].cpu_ns - (double)best[0].cpu_ns) / n, (double)best[1].report_ns / 1000,
-           best[1].memory >> 10, best[1].memory_peak >> 10);
+    printf("%-24s %10" PRIu64 " %10.2f %12.2f %10.1f %10zu %10zu %10.2f\n",
+           slash == NULL ? argv[i] : slash + 1, best[ORDER].events, (double)best[ORDER].cpu_ns / n,
+           ((double)best[ANALYSE].cpu_ns - (double)best[ORDER].cpu_ns) / n,
+           (double)best[ANALYSE].report_ns / 1000, best[ANALYSE].memory >> 10,
+           best[ANALYSE].memory_peak >> 10,
+           ((double)best[THIN].cpu_ns - (double)best[ORDER].cpu_ns) / n);
   }
   return failed;
 }

@@ -308,7 +308,7 @@ class PageOfTwo(Served, PageCase):
         page.ask(f"{copy}.click()")
         copied = wait_until("it is copied", lambda: page.ask("window.copied"))
         printed = self.collector.ask("report", "sched", "--stream", stream, "--csv", "--table", "by_entry").out
-        self.assertEqual(list(csv.reader(copied.splitlines())), [row[2:] for row in csv.reader(printed.splitlines())])
+        self.assertEqual(list(csv.reader(copied.splitlines())), [row[3:] for row in csv.reader(printed.splitlines())])
         page.ask(f"(() => {{ const f = {tools}.querySelector('input'); f.value = 'MAIN.'; f.dispatchEvent(new Event('input')); }})()")
         self.assertEqual(cells("entry"), [entry for entry in before if "main." in entry])
         self.assertEqual(page.ask(f"{table}.querySelectorAll('tbody .other').length"), 0)

@@ -145,6 +145,7 @@ static tb_rc end_generation(void *self, const struct to_generation *gen) {
   const struct asked *asked = self;
   const struct to_finding_sink sink = { NULL, look_at_finding };
   tb_rc rc = to_analyses_generation_ends(asked->a, gen);
+  to_analyses_thin(asked->a, asked->slices % 3 == 1);
 
   if (rc == TB_OK) rc = to_analyses_findings(asked->a, &sink);
   FUZZ_CHECK(rc == TB_OK || rc == TB_BUDGET || rc == TB_NOMEM);

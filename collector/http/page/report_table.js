@@ -218,11 +218,12 @@ export class ReportView {
   show(report) {
     const options = this.schema.options.map((o) => `${words(o.name)} ${textOf(o, report.options[o.name], report)}`);
     const until = report.until_wall_ns > 0 ? [`until ${clock(report.until_wall_ns)}`] : [];
+    const analysed = report.thinned_events > 0 ? [`${share(report.analysed_share)} of them analysed`] : [];
     setData(this.node, "stream", report.stream);
     setData(this.node, "kind", report.kind);
     const isSum = report.instances > 0;
     setText(this.name, isSum ? `${report.service}: ${count(report.instances)} instance${report.instances > 1 ? "s" : ""}` : `${report.service} / ${report.instance}`);
-    setText(this.about, [isSum ? `${duration(report.time_ns)} together` : `${duration(report.until_ns - report.from_ns)} of the trace`, ...until, `${count(report.events)} events`, ...options].join(", "));
+    setText(this.about, [isSum ? `${duration(report.time_ns)} together` : `${duration(report.until_ns - report.from_ns)} of the trace`, ...until, `${count(report.events)} events`, ...analysed, ...options].join(", "));
     setText(this.notes, (report.notes ?? []).join(" "));
     this.notes.hidden = this.notes.textContent === "";
     for (const [i, field] of this.schema.figures.entries()) this.figures[i].update(report.figures[field.name], report);

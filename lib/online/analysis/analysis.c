@@ -309,6 +309,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     size_t here = count_before(events, n, to_windows_border(&a->windows));
     if (here == 0) here = n; /* the last possible slot: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
+    if (TB_UNLIKELY(to_spans_thins(a->spans))) to_windows_note_thinned(&a->windows, here);
     a->settled = false;
     TB_TRY(take_events(a, gen, events, here));
     TB_TRY(make_spans(a, gen, events, here));
@@ -323,6 +324,10 @@ tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generat
   TB_TRY(take_turn(a));
   TB_TRY(to_spans_generation_ends(a->spans, gen));
   return to_windows_settle(&a->windows);
+}
+
+void to_analyses_thin(struct to_analyses *a, bool thins) {
+  to_spans_thin(a->spans, thins);
 }
 
 void to_analyses_epoch(struct to_analyses *a) {
@@ -368,7 +373,7 @@ static tb_rc settle_sums(struct to_analyses *a) {
 }
 
 tb_rc to_analyses_mark(struct to_analyses *a) {
-  TB_TRY(to_windows_attach(&a->windows));
+  TB_TRY(take_turn(a));
   TB_TRY(settle_sums(a));
   TB_TRY(settle(a));
   TB_TRY(to_windows_mark(&a->windows));
@@ -376,6 +381,9 @@ tb_rc to_analyses_mark(struct to_analyses *a) {
     if (analyses[k].ops->mark != NULL) TB_TRY(analyses[k].ops->mark(a));
   return TB_OK;
 }
+static const char THINNED[] =
+    "The collector was overloaded and thinned the stream: states of goroutines are counted for the "
+    "analysed share of the events, and not scaled up.";
 
 struct ask {
   size_t rows_max;
@@ -403,11 +411,13 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
     .first_gen = view.stretch.first_gen,
     .last_gen = view.stretch.last_gen,
     .events = view.stretch.events,
+    .thinned_events = analyses[kind].ops->thins ? view.stretch.thinned : 0,
     .epochs = a->epochs,
   };
   tb_rc rc = to_draft_begin(&draft, a->report.schema, &view, &a->report_arena);
   draft.totals = ask.totals;
   draft.is_of_figures = ask.is_of_figures;
+  if (a->report.thinned_events > 0 && rc == TB_OK) rc = to_draft_note(&draft, THINNED);
   if (rc == TB_OK) rc = analyses[kind].ops->report(a, &view, &draft);
   if (rc == TB_OK) rc = to_draft_finish(&draft, ask.rows_max, &a->report);
   to_draft_fini(&draft);

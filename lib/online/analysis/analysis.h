@@ -60,6 +60,10 @@ TB_MUST tb_rc to_analyses_events(struct to_analyses *a, const struct to_generati
  * gen NULL: stacks of open spans are lost. Reports made between a generation's slices read its tables, so call this or
  * to_analyses_epoch() before the tables are freed. */
 TB_MUST tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generation *gen);
+/* Thins generations from here on, or counts them again: goroutines' states that end in a thinned one are in no distribution
+ * and no table (docs/ANALYSES.md). Findings, the watch and all other figures go on. Reports state the number of
+ * events of thinned generations. Call it between generations. */
+void to_analyses_thin(struct to_analyses *a, bool thins);
 /* Begins a new epoch, after a hole or a broken generation: open spans are dropped, totals stay. */
 void to_analyses_epoch(struct to_analyses *a);
 /* Sets one instant on both clocks, for streams whose generations carry no clock (before Go 1.25). */

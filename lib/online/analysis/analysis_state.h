@@ -52,6 +52,7 @@ struct to_analyses {
 /* Interface of an analysis. All but schema and report may be left out. */
 struct to_analysis_ops {
   struct to_schema schema;
+  bool thins;         /* its figures lack lengths of thinned generations: to_analyses_thin() */
   size_t state_bytes; /* size of a->state[kind], zeroed */
   uint32_t spans; /* TO_WANT bits passed to span(), if a->spans->longer_than[] and the like allow */
   uint32_t wants; /* TO_WANT bits that are tracked for to_spans_open() */

@@ -116,6 +116,7 @@ struct to_report {
   uint64_t from_wall_ns, until_wall_ns;   /* 0: unknown */
   uint64_t first_gen, last_gen;           /* 0: none */
   uint64_t events;                        /* between from and until, Sync included */
+  uint64_t thinned_events;                /* events of generations whose lengths the report lacks */
   uint64_t epochs;                        /* over the whole stream; 0: no event yet */
   const struct to_value *option, *figure; /* in the schema's order */
   const struct to_table *table;

@@ -253,6 +253,14 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   return TB_OK;
 }
 
+void to_spans_thin(struct to_spans *s, bool thins) {
+  s->thins = thins;
+}
+
+bool to_spans_thins(const struct to_spans *s) {
+  return s->thins;
+}
+
 void to_spans_free(struct to_spans *s) {
   if (s == NULL) return;
   if (s->lives != NULL) clear(s);

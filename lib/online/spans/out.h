@@ -80,6 +80,16 @@ COLD void count_far(struct to_spans *s, const struct to_generation *gen,
   if (rc != TB_OK) s->failed = rc;
 }
 
+/* Looks only for the goroutine's entry function. */
+HOT void meet_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                    uint64_t end_stack) {
+  uint64_t stack = g->stack != 0 ? g->stack : end_stack;
+
+  if (s->sums->goroutine[slot_of(s, g)].entry != TO_ENTRY_UNKNOWN) return;
+  tb_rc rc = to_span_sums_meet(s->sums, gen, slot_of(s, g), g->life, stack);
+  if (rc != TB_OK) s->failed = rc;
+}
+
 HOT void count_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                      enum to_go_state state, const struct to_event *ev, uint64_t end_stack,
                      uint64_t by_stack) {
@@ -88,6 +98,10 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
   bool done = false;
 
   if (s->sums == NULL) return;
+  if (TB_UNLIKELY(s->thins)) {
+    meet_state(s, gen, g, end_stack);
+    return;
+  }
   if (TB_LIKELY(g->known)) {
     unsigned how = TO_SUMS_HOW(state, state == TO_GO_WAITING ? g->reason : g->cause);
     done = is_plain ? to_span_sums_add_plain(s->sums, slot_of(s, g), state, ns)
@@ -100,6 +114,7 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
 
 HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go_state state,
                    const struct to_event *ev) {
+  if (TB_UNLIKELY(s->thins) && state != TO_GO_SYSCALL) return false;
   to_ns bound = state == TO_GO_WAITING   ? s->waits_longer_than[g->reason]
                 : state == TO_GO_SYSCALL ? -1 /* the others were counted: call_is_counted() */
                                          : s->longer_than[state];
@@ -107,14 +122,14 @@ HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go
   return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 && ev->time - g->since > bound;
 }
 
-/* Returns true if the call that ends with ev was counted and needs no span. */
+/* Returns true if the call that ends with ev needs no span, and counts it. */
 HOT bool call_is_counted(const struct to_spans *s, const struct to_life *g,
                          const struct to_event *ev, bool lost_proc) {
   to_ns ns = ev->time - g->since;
 
   if (s->calls == NULL || lost_proc || !g->known || ns > s->longer_than[TO_GO_SYSCALL])
     return false;
-  return to_calls_add(s->calls, g->stack, (uint64_t)ns);
+  return s->thins || to_calls_add(s->calls, g->stack, (uint64_t)ns);
 }
 
 /* by_life: of the event's context. g->state is state, except in a forged trace. */
@@ -156,7 +171,7 @@ COLD void count_part(struct to_spans *s, const struct to_generation *gen, const 
                      const struct to_event *ev, to_ns since, enum to_call_part part) {
   struct to_span span = make_span(s, g, ev, 0, 0);
 
-  if (s->sums == NULL) return;
+  if (s->sums == NULL || s->thins) return;
   make_piece(g, &span);
   span.from = since;
   span.cause = (uint8_t)part;

@@ -208,6 +208,10 @@ struct to_spans_states {
   } state[TO_GO_SYSCALL + 1];
 };
 void to_spans_states(struct to_spans *s, struct to_spans_states *out);
+/* From now on, goroutines' states that end are not counted: they are in no sum, and only calls that were long or lost their P come
+ * out as spans. All else goes on: states, other spans, queues. A state that ends after to_spans_thin(s, false) is counted whole. */
+void to_spans_thin(struct to_spans *s, bool thins);
+bool to_spans_thins(const struct to_spans *s);
 /* Switches spans of TO_WANT(SYSCALL) on or off from now on. */
 void to_spans_want_pieces(struct to_spans *s, bool wanted);
 

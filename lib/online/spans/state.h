@@ -184,6 +184,7 @@ struct to_spans {
   struct to_reasons known_reasons;
   struct to_misnesting *misnesting; /* NULL: all regions were properly nested */
 
+  bool thins;              /* lengths of states that end are not counted */
   bool knows_ids;          /* by_id is up to date */
   tb_rc failed;            /* error of a call that returns NULL for unknown goroutines, too */
   tb_rc rc;                /* error of a call that returns NULL */

@@ -72,6 +72,7 @@ COLD tb_rc count_lock(struct to_spans *s, const struct to_generation *gen, const
   struct to_span span = make_span(s, g, ev, 0, stack);
 
   if (g->state != TO_GO_WAITING || (s->lock_waits->reasons >> g->reason & 1) == 0) return TB_OK;
+  if (s->thins) return TB_OK;
   span.lock = g->lock;
   return to_lock_waits_take(s->lock_waits, gen, &span, by == NULL ? 0 : slot_of(s, by));
 }

@@ -90,6 +90,7 @@ to_ns to__window_begin(enum to_window window, to_ns time) {
 
 void to__stretch_join(struct to_stretch *into, const struct to_stretch *from) {
   into->events += from->events;
+  into->thinned += from->thinned;
   if (into->first_gen == 0) into->first_gen = from->first_gen;
   if (from->last_gen != 0) into->last_gen = from->last_gen;
 }

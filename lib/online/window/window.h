@@ -34,6 +34,7 @@ enum { TO_SLOTS_MAX = 48, TO_OPEN_BLOCKS = 3 };
 /* Events and generations of a stretch of the stream. */
 struct to_stretch {
   uint64_t events, first_gen, last_gen; /* generation 0: none */
+  uint64_t thinned;                     /* part of events: to_windows_note_thinned() */
 };
 
 struct to_slot {
@@ -96,6 +97,11 @@ static inline to_ns to_windows_border(const struct to_windows *w) {
 TB_MUST tb_rc to_windows_mark(struct to_windows *w);
 /* Counts n events of generation gen (0: none) in the open slot. last: time of the last event. */
 void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last);
+
+/* Records that n of the events just counted are of a thinned generation (online/spans/spans.h, to_spans_thin()). */
+static inline void to_windows_note_thinned(struct to_windows *w, uint64_t n) {
+  w->open.stretch.thinned += n;
+}
 
 /* Makes room for a word. */
 TB_MUST tb_rc to_windows_grow(struct to_windows *w);

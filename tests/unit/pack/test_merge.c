@@ -112,6 +112,8 @@ Test(merge, it_says_of_how_many_instances_it_is) {
   part[2]->instance = part[1]->instance; /* it started again */
   part[0]->ended_wall_ns = part[1]->ended_wall_ns = 7;
   part[1]->broken_generations = 2;
+  part[0]->thinned_events = 12345;
+  part[2]->thinned_events = 3 * 12345 / 5;
   merge(3);
   cr_expect_eq(sum->instances, 2);
   cr_expect_str_eq(sum->service, "shop");
@@ -124,6 +126,8 @@ Test(merge, it_says_of_how_many_instances_it_is) {
   cr_expect_eq(sum->time_ns, 3000000000);
   cr_expect_eq(sum->events, 3 * 12345);
   cr_expect_eq(sum->broken_generations, 2);
+  cr_expect_eq(sum->thinned_events, 12345 + 3 * 12345 / 5);
+  cr_expect_float_eq(tp_report_analysed_share(sum), 7 / 15., 1e-4, "of all events");
   cr_expect_eq(sum->ended_wall_ns, 0, "one goes on");
   cr_expect_eq(sum->report->n_notes, 3, "each note once, and one on rows that are left out");
   part[2]->ended_wall_ns = 9;

@@ -35,10 +35,12 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   open_buf(&buf);
   const char *text = json_of(&buf, report);
   expect_piece(text, "\"service\":\"shop\",\"instance\":\"a:1\",\"kind\":\"orders\"");
-  expect_piece(text, ",\"epochs\":1,\"ended_wall_ns\":0,\"instances\":0,\"time_ns\":0,\"options\":{"
-                     "\"late_after_ns\":10000000},"
-                     "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"min_ns\":"
-                     "5,\"max_ns\":2000000,\"p50_ns\":10,");
+  expect_piece(
+      text, ",\"epochs\":1,\"ended_wall_ns\":0,\"instances\":0,\"time_ns\":0,\"thinned_events\":0,"
+            "\"analysed_share\":1,\"options\":{"
+            "\"late_after_ns\":10000000},"
+            "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"min_ns\":"
+            "5,\"max_ns\":2000000,\"p50_ns\":10,");
   expect_piece(text,
                "\"p999_ns\":2000000,\"error_share\":0.0055,\"lower_bounds\":2},\"queued\":1,");
   expect_piece(text, "\"queued\":1,\"heap_bytes\":3145728,\"idle_share\":0.125,\"paused\":true,"

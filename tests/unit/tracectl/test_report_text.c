@@ -214,11 +214,12 @@ static const char *csv_of(size_t table, size_t rows, bool is_live) {
 
 Test(report_text, csv_is_rfc_4180) {
   cr_expect_str_eq(csv_of(1, 0, true),
-                   "service,instance,type,served_count,served_total_ns,served_min_ns,served_max_ns,"
+                   "service,instance,analysed_share,type,served_count,served_total_ns,served_min_"
+                   "ns,served_max_ns,"
                    "served_p50_ns,served_p90_ns,served_p99_ns,served_p999_ns,served_error_share,"
                    "served_lower_bounds,wait_share,other\r\n"
-                   "shop,a:1,\"large, \"\"fast\"\"\",2,20,5,15,5,15,15,15,0.0217,1,0.25,false\r\n"
-                   "shop,a:1,small,1,9,9,9,9,9,9,9,0.0055,0,,false\r\n");
+                   "shop,a:1,1,\"large, \"\"fast\"\"\",2,20,5,15,5,15,15,15,0.0217,1,0.25,false\r\n"
+                   "shop,a:1,1,small,1,9,9,9,9,9,9,9,0.0055,0,,false\r\n");
 }
 
 Test(report_text, csv_of_a_list_has_no_row_of_the_rest) {

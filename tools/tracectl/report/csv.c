@@ -36,7 +36,7 @@ static void put_text(FILE *out, const char *text) {
 }
 
 void tk_csv_head(FILE *out, const TableSchema *head, bool is_live) {
-  if (is_live) fputs("service,instance,", out);
+  if (is_live) fputs("service,instance,analysed_share,", out);
   for (size_t c = 0; c < head->n_columns; c++) {
     const FieldSchema *field = head->columns[c];
     if (c > 0) fputc(',', out);
@@ -123,7 +123,7 @@ void tk_csv_rows(FILE *out, const Tracecollect__V1__StreamReport *report, const 
       put_text(out, report->service);
       fputc(',', out);
       put_text(out, report->instance);
-      fputc(',', out);
+      fprintf(out, ",%.9g,", tp_report_analysed_share(report));
     }
     put_row(out, &table, head, table.table->rows[i]);
   }

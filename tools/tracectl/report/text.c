@@ -12,6 +12,7 @@
 
 #include "config/times.h"
 #include "pack/distribution.h"
+#include "pack/report_read.h"
 #include "pack/trim.h"
 #include "tools/tracectl/report/cell.h"
 #include "tools/tracectl/report/table_text.h"
@@ -290,6 +291,9 @@ static void print_title(const StreamReport *report, const char *source, Style *s
   }
   print_generations(report, style);
   fprintf(style->out, ", %s events\n", tk_format_count(report->events, events));
+  if (report->thinned_events > 0)
+    fprintf(style->out, "%.3g %% of the events are analysed.\n",
+            tp_report_analysed_share(report) * 100);
   if (report->broken_generations > 0)
     fprintf(style->out, "%" PRIu64 " broken generations are not in it.\n",
             report->broken_generations);

@@ -403,6 +403,7 @@ const struct to_analysis_ops to__analysis_block = {
               .tables = TO__BLOCK_TABLES,
               .figure = to__block_figure,
               .table = table },
+  .thins = true,
   .state_bytes = sizeof(struct to_block),
   .spans = TO_WANT_GO(WAITING),
   .init = block_init,

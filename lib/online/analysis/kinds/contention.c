@@ -559,6 +559,7 @@ static tb_rc contention_findings(struct to_analyses *a, const struct to_finding_
 
 const struct to_analysis_ops to__analysis_contention = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .thins = true,
   .state_bytes = sizeof(struct to_contention),
   .events = TO_ANALYSIS_EVENT(SYNC),
   .init = contention_init,

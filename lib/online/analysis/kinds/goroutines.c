@@ -516,6 +516,7 @@ static tb_rc goroutines_report(struct to_analyses *a, const struct to_view *view
 
 const struct to_analysis_ops to__analysis_goroutines = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .thins = true,
   .state_bytes = sizeof(struct goroutines_state),
   .wants = TO_WANT_STATES | TO_WANT(RANGE),
   .init = goroutines_init,

@@ -11,5 +11,6 @@ const struct to_analysis_ops to__analysis_net = {
               .tables = TO__BLOCK_TABLES,
               .figure = to__block_figure,
               .table = to__block_table },
+  .thins = true,
   .report = net_report,
 };

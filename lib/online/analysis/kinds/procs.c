@@ -388,11 +388,13 @@ static tb_rc procs_findings(struct to_analyses *a, const struct to_finding_sink 
     return TB_OK;
   TB_TRY(find_runner(a, &runner, &share));
   TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
-  int n = snprintf(
-      words, WORDS_BYTES,
-      "%.1f goroutines waited for each of %" PRId64 " Ps on average; goroutines of %.120s had "
-      "%.0f %% of the running time",
-      s->over.share, s->procs, runner.len > 0 ? runner.data : "an unknown function", 100 * share);
+  int n =
+      snprintf(words, WORDS_BYTES, "%.1f goroutines waited for each of %" PRId64 " Ps on average",
+               s->over.share, s->procs);
+  if (share > 0) /* no running time is counted while all generations are thinned */
+    n += snprintf(words + n, WORDS_BYTES - (size_t)n,
+                  "; goroutines of %.120s had %.0f %% of the running time",
+                  runner.len > 0 ? runner.data : "an unknown function", 100 * share);
   sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_STARVED,
                                                   .since = s->over.since,
                                                   .goroutine = TO_NONE,

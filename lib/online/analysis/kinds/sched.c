@@ -262,6 +262,7 @@ static tb_rc sched_report(struct to_analyses *a, const struct to_view *view, str
 
 const struct to_analysis_ops to__analysis_sched = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .thins = true,
   .state_bytes = sizeof(struct to_sched),
   .spans = TO_WANT_GO(RUNNABLE) | TO_WANT_WASTE,
   .wants = TO_WANT(RANGE) | TO_WANT_STATES,

@@ -167,6 +167,7 @@ static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
     TB_TRY(report_call(a, gen, span, TO_SYSCALL_ENDED));
   if (TB_UNLIKELY(!span->from_known)) tb_map_remove(&s->stated, (uint64_t)span->id);
   if (TB_UNLIKELY(s->reported.count > 0 && tb_map_remove(&s->reported, span->life))) bound_calls(a);
+  if (to_spans_thins(a->spans)) return TB_OK;
   TB_TRY(to_calls_find(&s->calls, gen, span->stack, &series));
   return to_windows_add(&a->windows, series + span->lost_proc, begin, span->until, 0,
                         !span->from_known);
@@ -321,6 +322,7 @@ const struct to_analysis_ops to__analysis_syscall = {
               .option = option,
               .figure = figure,
               .table = table },
+  .thins = true,
   .state_bytes = sizeof(struct to_syscall),
   .spans = TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL), /* the latter only with a watch */
   .events = TO_ANALYSIS_EVENT(GO_CREATE_SYSCALL) | TO_ANALYSIS_EVENT(GO_DESTROY_SYSCALL) |

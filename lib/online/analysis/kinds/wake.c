@@ -84,5 +84,6 @@ static tb_rc wake_report(struct to_analyses *a, const struct to_view *view, stru
 
 const struct to_analysis_ops to__analysis_wake = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .thins = true,
   .report = wake_report,
 };
