@@ -66,6 +66,9 @@ void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kin
                             enum to_window window, uint64_t broken_generations, const void *bytes,
                             size_t len, uint64_t mono_ns);
 
+/* Returns true if a finding that alerts report continued at the end of the last generation. */
+bool tc_feed_encoder_has_findings(const struct tc_feed_encoder *source);
+
 /* reply: TC_REPLY_ARCHIVED or TC_REPLY_LOST. */
 void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_reply *reply);
 

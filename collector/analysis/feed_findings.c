@@ -93,6 +93,10 @@ void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns) {
   forget_ended(&source->findings);
 }
 
+bool tc_feed_encoder_has_findings(const struct tc_feed_encoder *source) {
+  return source->findings.n > 0;
+}
+
 /* The alert spans the generation. */
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict) {

@@ -129,6 +129,7 @@ static void conclude(struct tc__analysed *s, tb_rc rc) {
   if (s->begun) v->events = to_reader_written(s->reader) - s->written_before;
   tc__verdict_say(v, wrong != NULL ? wrong->rc : rc, wrong != NULL ? wrong : &s->diag, stored);
   count_verdict(s, wrong != NULL ? wrong->rc : rc);
+  tc__analysed_thinning_end(s);
   if (wrong != NULL) log_misannotated(s, stored);
   conclude_tapped(s, rc);
   if (rc == TB_OK) {
@@ -272,7 +273,7 @@ static tb_rc begin_generation(struct tc__analysed *s) {
   s->fed = 0;
   s->share_spent = false;
   s->verdict = (struct tc_verdict){ .offset = TB_NO_OFFSET };
-  s->begun = false;
+  s->begun = s->thins = false;
   s->delivered = 0;
   tb_diag_clear(&s->diag);
   if (s->feed != NULL) tc_feed_encoder_begin(s->feed, stored, stored->new_run || s->new_epoch);
@@ -286,8 +287,10 @@ static tb_rc begin_generation(struct tc__analysed *s) {
     if (s->tapped != NULL) tc_tap_event_epoch(s->tapped);
     tc__analysed_look_at_hole(s);
   }
+  tc__analysed_thinning_begin(s);
   TB_TRY(open_generation(s, stored));
   TB_TRY(prepare_analysis(s));
+  to_analyses_thin(s->analyses, s->thins);
   s->begun = true;
   s->written_before = to_reader_written(s->reader);
   return to_reader_feed(s->reader, s->header, sizeof s->header, &used);

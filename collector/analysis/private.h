@@ -8,6 +8,7 @@
  *   triggers.c   rules that watch a stream
  *   kept_reports.c  reports that are archived and outlive the traces
  *   late.c       verdicts of generations for which there was no room, made when no stream has work
+ *   thinning.c   which generations are thinned while the loop cannot follow
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H
@@ -17,6 +18,7 @@
 #include "base/map.h"
 #include "collector/analysis/feed_encoder.h"
 #include "collector/analysis/scheduler.h"
+#include "collector/analysis/thinning.h"
 #include "online/analysis/analysis.h"
 #include "online/analysis/room.h"
 #include "online/trace/reader.h"
@@ -97,7 +99,12 @@ struct tc__analysed {
 
   struct tc__scheduler_job *jobs, **jobs_end;
   size_t waiting;
-  bool left_out; /* the newest generation had no room: the next begins a new epoch */
+  uint64_t first_ns;  /* since when the first job is the first */
+  uint64_t worked_ns; /* time of its slices since then */
+  uint64_t turn;      /* number of the next generation, for tc_thinning_thins() */
+  bool thins;         /* the generation in work is thinned */
+  uint64_t asked_ns;  /* when a reader last waited for its reports; 0: never */
+  bool left_out;      /* the newest generation had no room: the next begins a new epoch */
   enum tc__scheduler_step step;
   unsigned char header[TC__SCHEDULER_HEADER_BYTES];
   int fd;               /* -1: none is open */
@@ -133,6 +140,9 @@ struct tc_scheduler {
   void *spare; /* buffer of the last generation, reused: fresh memory costs a fault a page */
   size_t spare_bytes;
   size_t waiting, waiting_max; /* generations of all streams of this loop */
+  struct tc_thinning thinning;
+  uint64_t thinning_logged_ns; /* 0: never */
+  bool thinning_is_logged;     /* the log says that generations are thinned */
   struct {
     STAILQ_HEAD(, tc__late_job) jobs;
     size_t n;
@@ -200,6 +210,15 @@ bool tc__late_add(struct tc_scheduler *u, struct tc_reply *stored);
 TB_MUST tb_rc tc__late_step(struct tc_scheduler *u);
 /* Drops all jobs: the generations stay pending until the next start. */
 void tc__late_drop(struct tc_scheduler *u);
+
+/* --- thinning.c --------------------------------------------------------------------- */
+
+/* Returns how many generations of the stream may wait. */
+size_t tc__analysed_thinning_queue(const struct tc__analysed *s);
+/* Call as the first job begins, before its analyses, and when it has ended. */
+void tc__analysed_thinning_begin(struct tc__analysed *s);
+void tc__analysed_thinning_end(struct tc__analysed *s);
+void tc__scheduler_thinning_advance(struct tc_scheduler *u, uint64_t now);
 
 /* --- reports.c --------------------------------------------------------------------- */
 

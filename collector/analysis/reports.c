@@ -162,6 +162,7 @@ void tc__scheduler_take_asked(struct tc_scheduler *u) {
 
     if (s == NULL) continue; /* just forgotten: no reader waits any more */
     add_due(s, &set);
+    s->asked_ns = uv_hrtime();
     if (s->in_asked) continue;
     s->in_asked = true;
     TAILQ_INSERT_TAIL(&u->asked, s, asked);

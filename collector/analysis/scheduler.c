@@ -24,6 +24,7 @@ enum {
 };
 
 static void on_work(uv_idle_t *handle);
+static void trim_queue(struct tc__analysed *s);
 
 static void begin_work(struct tc_scheduler *u) {
   if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
@@ -112,6 +113,7 @@ static tb_rc work_on(struct tc__analysed *s) {
     took = uv_hrtime() - began;
   }
   if (s->feed != NULL) tc_feed_encoder_pause(s->feed, began + took);
+  s->worked_ns += took;
   tc__analysed_report_memory(s);
   count_time(u, took);
   return rc;
@@ -147,6 +149,7 @@ static void on_work(uv_idle_t *handle) {
     if (TAILQ_EMPTY(&u->asked)) do_late_work(u);
     return;
   }
+  trim_queue(s);
   tb_rc rc = work_on(s);
   if (rc == TB_END) {
     if (s->closed) tc__analysed_forget(s);
@@ -164,7 +167,9 @@ static void on_work(uv_idle_t *handle) {
 static bool has_room(const struct tc__analysed *s, const struct tc_reply *stored) {
   const struct tc_scheduler *u = s->u;
   size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;
+  size_t queue = tc__analysed_thinning_queue(s);
 
+  if (left > queue) left = queue;
   return s->waiting < left || stored->gen == TB_NO_GEN || stored->stream_closed;
 }
 
@@ -177,7 +182,7 @@ static void leave_out(struct tc__analysed *s, struct tc_reply *stored) {
   tc_metric_add(&u->env.metrics->generations_left_out_total, 1);
   tc_log_about(s->ref, TC_WARN, "analysis",
                "service=%s instance=%s gen=%" PRIu64
-               ": %zu generations wait before it; archived, not analysed",
+               ": the analysis lags, %zu other generations wait; archived, not analysed",
                s->service, s->instance, stored->gen, s->waiting);
   if (tc__late_add(u, stored)) {
     begin_work(u);
@@ -192,6 +197,22 @@ static void leave_out(struct tc__analysed *s, struct tc_reply *stored) {
            "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
   (void)!tc__verdict_submit(u, &v);
   tc_reply_free(stored);
+}
+
+/* Leaves out the oldest generations of a stream that has more of them than may wait now. */
+static void trim_queue(struct tc__analysed *s) {
+  bool newest_left_out = s->left_out;
+
+  if (s->step != TC__SCHEDULER_NEXT_JOB || s->waiting < 2) return;
+  size_t queue = tc__analysed_thinning_queue(s);
+  if (s->waiting <= queue) return;
+  while (s->waiting > queue) {
+    struct tc_reply *stored = TB_MOVE(s->jobs->stored);
+    tc__analysed_job_drop(s);
+    leave_out(s, stored);
+  }
+  s->jobs->stored->new_run = true;
+  s->left_out = newest_left_out;
 }
 
 static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
@@ -214,6 +235,10 @@ static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
   s->left_out = false;
   s->waiting++;
   u->waiting++;
+  if (s->jobs == NULL) {
+    s->first_ns = uv_hrtime();
+    s->worked_ns = 0;
+  }
   job->stored = stored;
   job->stored_wall_ns = tc_wall_ns();
   *s->jobs_end = job;
@@ -264,6 +289,7 @@ void tc_scheduler_tick(struct tc_scheduler *u) {
   struct tc__analysed *late, *newer;
   size_t early = 0, release = 0;
 
+  tc__scheduler_thinning_advance(u, began);
   while ((late = tc__scheduler_tell_late(u, began)) != NULL) ring_add(late);
   for (struct tc__analysed *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
     uint64_t silent_ns = began - s->heard_ns;
@@ -333,6 +359,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   to_generation_pool_init(u->generations, take_share, u,
                           kept_max < KEPT_BYTES ? kept_max : KEPT_BYTES);
   u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
+  u->thinning.since_ns = u->thinning.share.since_ns = uv_hrtime();
   tb_map_init(&u->by_ref, &u->mem,
               0x9e3779b97f4a7c15u); /* the store chooses the refs: no secret needed */
   uv_idle_init(env->uv, &u->work);

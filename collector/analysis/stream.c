@@ -18,6 +18,8 @@ void tc__analysed_job_drop(struct tc__analysed *s) {
 
   s->jobs = job->next;
   if (s->jobs == NULL) s->jobs_end = &s->jobs;
+  s->first_ns = uv_hrtime();
+  s->worked_ns = 0;
   tc_reply_free(job->stored);
   free(job);
   s->waiting--;
@@ -112,6 +114,7 @@ static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
   }
   s->u = u;
   s->ref = said->stream;
+  s->turn = said->stream; /* streams are counted in different turns */
   s->fd = -1;
   s->jobs_end = &s->jobs;
   heard_add(s);

@@ -30,6 +30,10 @@ static inline void tc_metric_sub(atomic_ullong *m, uint64_t n) {
   tc_metric_add(m, -n);
 }
 
+static inline void tc_metric_set(atomic_ullong *m, uint64_t value) {
+  atomic_store_explicit(m, value, memory_order_relaxed);
+}
+
 static inline void tc_metric_peak(atomic_ullong *m, uint64_t value) {
   if (value > atomic_load_explicit(m, memory_order_relaxed))
     atomic_store_explicit(m, value, memory_order_relaxed);

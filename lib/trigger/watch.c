@@ -79,6 +79,10 @@ tb_rc tr_watch_new(struct tb_mem *mem, struct tr_rules *rules, const char *servi
   return TB_OK;
 }
 
+unsigned tr_watch_count(const struct tr_watch *w) {
+  return w->n;
+}
+
 void tr_watch_free(struct tr_watch *w) {
   if (w == NULL) return;
   tr_rules_release(w->rules);

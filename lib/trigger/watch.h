@@ -31,7 +31,8 @@ struct tr_watch;
 /* Holds the rules. Rules for other streams are ignored: tr_rule_is_about(). */
 TB_MUST tb_rc tr_watch_new(struct tb_mem *mem, struct tr_rules *rules, const char *service,
                            const char *instance, struct tr_watch **out);
-void tr_watch_free(struct tr_watch *watch); /* accepts NULL */
+void tr_watch_free(struct tr_watch *watch);            /* accepts NULL */
+unsigned tr_watch_count(const struct tr_watch *watch); /* number of rules about the stream */
 
 /* Call after to_analyses_generation_ends(). */
 TB_MUST tb_rc tr_watch_generation(struct tr_watch *watch, struct to_analyses *analyses,

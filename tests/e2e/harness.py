@@ -250,7 +250,8 @@ class Collector:
             self.config_file.write_text(config)
         self.ready_file = case.folder / f"{name}.ready"
         self.state = case.folder / f"{name}.state"
-        self.settings = [f"state={self.state}", f"certs={case.certs}", f"listen.agents=127.0.0.1:{held_port(case)}",
+        # analysis.thin_after: reports are compared number by number, and the machine may be slow.
+        self.settings = ["analysis.thin_after=1h", f"state={self.state}", f"certs={case.certs}", f"listen.agents=127.0.0.1:{held_port(case)}",
                          f"listen.http=127.0.0.1:{held_port(case)}", *settings]
         self.process = None
         self.start()

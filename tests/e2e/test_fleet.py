@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A short run of tests/bench/fleet: many streams of the real agent library that join, leave and are killed, busy by day and quiet by
 night, and books that close at the end. TC_FULL=1 is ten times as many for ten times as long."""
+import csv
+import io
 import os
 import random
+import re
 import time
 import urllib.request
 
-from harness import BUILD, FULL, SOURCE, TRACECTL, Case, Collector, patient
+from harness import BUILD, FULL, SOURCE, TRACECTL, Case, Collector, patient, wait_until
 
 
 class Fleet(Case):
@@ -38,6 +41,51 @@ class Fleet(Case):
         books.write_text("\n".join(lines) + "\n")
         self.assertEqual(self.run_program(*check, expect=1).err.splitlines(),
                          [f"{stream}: {int(acked) + 1} acked and {lost} lost, the collector has {acked} and {lost}"])
+
+
+class Overload(Case):
+    """More streams than the collector calls in time: the limit is a millisecond."""
+
+    def figure(self, collector, name):
+        return float(re.search(rf"(?m)^tracecollect_{name} (\S+)$", collector.get("/metrics"))[1])
+
+    def test_streams_are_thinned_and_reports_state_it(self):
+        collector = Collector(self, "analysis.thin_after=1ms")
+        options = {"streams": 80, "processes": 2, "seconds": 4, "period_ms": 20}
+        with open(self.folder / "figures", "wb") as out:
+            fleet = self.spawn("fleet", BUILD / "tests/fleet", collector.ready["agents"], self.certs, self.trace("g26-gens"),
+                               *(str(word) for option in options.items() for word in option), stdout=out)
+        shares = []
+        while fleet.poll() is None:
+            shares.append(self.figure(collector, "analysed_share"))
+        self.assertEqual(fleet.returncode, 0)
+        self.assertLess(min(shares), 1)
+        figures = dict(line.split("\t") for line in (self.folder / "figures").read_text().splitlines())
+        self.assertEqual((figures["unacked_streams"], figures["lost_generations"]), ("0", "0"))
+        wait_until("all that waited is ordered", lambda: self.figure(collector, "generations_waiting") == 0)
+        began = time.monotonic()
+        wait_until("nothing is thinned", lambda: self.figure(collector, "analysed_share") == 1)
+        print(f"back after {time.monotonic() - began:.1f} s, {self.figure(collector, 'generations_thinned_total'):.0f} of "
+              f"{self.figure(collector, 'generations_ordered_total'):.0f} thinned", flush=True)
+        wait_until("the log says so", lambda: "all generations are analysed again" in self.log("collector"))
+        self.assertIn("some are thinned", self.log("collector"))
+        self._expect_stated(collector)
+        self.assertEqual(collector.stop(), 0)
+
+    def _expect_stated(self, collector):
+        thinned = [r for r in collector.json_lines("report", "sched", "--window", "all") if r["thinned_events"] > 0]
+        self.assertGreater(len(thinned), 0)
+        for report in thinned:
+            self.assertAlmostEqual(report["analysed_share"], 1 - report["thinned_events"] / report["events"])
+            self.assertIn("thinned the stream", report["notes"][0])
+        for report in collector.json_lines("report", "gc", "--window", "all"):
+            self.assertEqual((report["thinned_events"], report["analysed_share"], report["events"] > 0), (0, 1, True))
+        stream = thinned[0]
+        text = collector.ask("report", "sched", "--window", "all", "--stream", stream["stream"]).out
+        self.assertIn(f"\n{stream['analysed_share'] * 100:.3g} % of the events are analysed.\n", text)
+        table = collector.ask("report", "sched", "--window", "all", "--stream", stream["stream"], "--csv").out
+        row = next(csv.DictReader(io.StringIO(table, newline="")))
+        self.assertAlmostEqual(float(row["analysed_share"]), stream["analysed_share"], 6)
 
 
 class Day(Case):

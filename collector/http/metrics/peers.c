@@ -48,6 +48,7 @@ struct table {
   struct tb_mem mem;
   struct tb_arena arena;
   struct tc_report_view view;
+  FieldSchema events, thinned_events; /* of no report */
 };
 
 static bool is_distribution(const struct family *f) {
@@ -186,10 +187,39 @@ static tb_rc add_columns(struct table *t, const struct tc_report *packed,
   return TB_OK;
 }
 
+static FieldSchema make_field(const char *metric, const char *about) {
+  FieldSchema field = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
+
+  field.metric = (char *)(uintptr_t)metric;
+  field.about = (char *)(uintptr_t)about;
+  return field;
+}
+
+static tb_rc add_number(struct table *t, const struct tc_report *packed, const FieldSchema *field,
+                        uint64_t number) {
+  Value value = TRACECOLLECT__V1__VALUE__INIT;
+  struct series *s;
+  unsigned family;
+
+  value.is_case = TRACECOLLECT__V1__VALUE__IS_NUMBER;
+  value.number = (int64_t)number;
+  if (find_family(t, field, NULL, &family)) return add_series(t, packed, family, &value, &s);
+  t->left_out++;
+  return TB_OK;
+}
+
+/* Adds the share of the events that the figures of a thinned stream are of, as counters, which can be added up. */
+static tb_rc add_events(struct table *t, const struct tc_report *packed) {
+  if (t->view.thinned_events == 0 || strcmp(packed->kind, "sched") != 0) return TB_OK;
+  TB_TRY(add_number(t, packed, &t->events, t->view.events));
+  return add_number(t, packed, &t->thinned_events, t->view.thinned_events);
+}
+
 static tb_rc add_values(struct table *t, const struct tc_report *packed) {
   TB_TRY(tc_report_view_open(&t->view, packed));
   const Tracecollect__V1__ReportSchema *schema = t->view.report->schema;
   if (schema == NULL) return TB_OK;
+  TB_TRY(add_events(t, packed));
   TB_TRY(add_figures(t, packed));
   for (size_t i = 0; i < schema->n_tables; i++) TB_TRY(add_columns(t, packed, schema->tables[i]));
   return TB_OK;
@@ -411,7 +441,13 @@ static uint32_t kinds_with_metrics(void) {
 
 tb_rc tc_metrics_peers(struct tb_buf *out, struct tc_reports *reports) {
   const struct tc_report_select select = { .window = "all", .kinds = kinds_with_metrics() };
-  struct table t = { .n = 0 };
+  struct table t = {
+    .events =
+        make_field("trace_events_total", "Events of streams of which generations were thinned."),
+    .thinned_events = make_field(
+        "trace_events_thinned_total",
+        "Events of thinned generations, of which how long goroutines' states took is not counted."),
+  };
 
   tb_mem_init(&t.mem, tb_mem_libc, NULL, VIEW_MEMORY_MAX);
   tb_arena_init(&t.arena, &t.mem, 64 << 10);

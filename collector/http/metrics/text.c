@@ -6,7 +6,7 @@
 
 #include "collector/http/metrics/peers.h"
 
-enum metric_type { COUNTER, GAUGE, EARLIEST, SECONDS_COUNTER, SECONDS_PEAK };
+enum metric_type { COUNTER, GAUGE, EARLIEST, SECONDS_COUNTER, SECONDS_PEAK, LEAST_SHARE };
 
 void tc_metrics_head(struct tb_buf *out, const char *name, const char *type, const char *text) {
   tb_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, text, name, type);
@@ -19,6 +19,8 @@ static void write_metric(struct tb_buf *out, enum metric_type type, const char *
   tc_metrics_head(out, name, counts ? "counter" : "gauge", text);
   if (type == COUNTER || type == GAUGE || type == EARLIEST)
     tb_buf_printf(out, "%s %" PRIu64 "\n", name, value);
+  else if (type == LEAST_SHARE)
+    tb_buf_printf(out, "%s %.9f\n", name, 1 - (double)value / 1e9);
   else
     tb_buf_printf(out, "%s %.9f\n", name, (double)value / 1e9);
 }
@@ -33,7 +35,7 @@ static uint64_t sum_of_loops(struct tc_metrics *const *loops, size_t n, size_t f
 
     if (type == EARLIEST)
       sum = value != 0 && (sum == 0 || value < sum) ? value : sum;
-    else if (type != SECONDS_PEAK)
+    else if (type != SECONDS_PEAK && type != LEAST_SHARE)
       sum += value;
     else if (value > sum)
       sum = value;

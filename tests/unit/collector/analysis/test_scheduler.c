@@ -12,10 +12,11 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "collector/analysis/scheduler.h"
+#include "collector/analysis/private.h"
 #include "online/analysis/analysis.h"
 #include "online/trace/reader.h"
 #include "proto/meta.pb-c.h"
+#include "proto/report.pb-c.h"
 #include "support/patience.h"
 #include "unit/collector/store/memory_store.h"
 #include "wire/split.h"
@@ -534,6 +535,133 @@ Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_
   b.full = true; /* if the store has no room for the verdict either, none comes */
   store_generation_of(&b, 3, 0, false, false);
   cr_expect_eq(b.verdict_count, BEHIND);
+  bench_end(&b);
+}
+
+/* Keeps the level for the length of the test. */
+static void set_level(struct bench *b, unsigned level) {
+  b->config.analysis_thin_after = UINT64_C(3600) * 1000000000;
+  b->u->thinning.level = level;
+  b->u->thinning.bounds = true;
+}
+
+struct thinned {
+  const char *kind;
+  uint64_t events, thinned;
+};
+
+static tb_rc look_for_share(void *self, const struct tc_report *report) {
+  struct thinned *t = self;
+  Tracecollect__V1__StreamReport *r =
+      tracecollect__v1__stream_report__unpack(NULL, report->len, report->bytes);
+
+  cr_assert_not_null(r);
+  if (strcmp(r->kind, t->kind) == 0 && strcmp(r->window, "all") == 0) {
+    t->events = r->events;
+    t->thinned = r->thinned_events;
+  }
+  tracecollect__v1__stream_report__free_unpacked(r, NULL);
+  return TB_OK;
+}
+
+static struct thinned thinned_of(struct bench *b, const char *kind) {
+  struct tc_report_select select = { .kind = kind };
+  struct thinned thinned = { .kind = kind };
+
+  cr_assert_eq(reports_of(b, kind), TO_WINDOWS); /* now they are up to date */
+  cr_assert_eq(tc_reports_collect(b->reports, &select, look_for_share, &thinned), TB_OK);
+  return thinned;
+}
+
+Test(understand, a_thinned_generation_is_ordered_and_reports_state_its_events) {
+  struct bench b;
+
+  bench_begin(&b);
+  set_level(&b, 1);
+  for (size_t i = 0; i < b.gens; i++) store_generation(&b, i, i == 0, false);
+  turn_until_idle(&b);
+  cr_assert_eq(b.verdict_count, b.gens);
+  for (size_t i = 0; i < b.gens; i++)
+    cr_expect_eq(b.verdicts[i].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  cr_expect_eq(b.metrics.generations_ordered_total, b.gens);
+  cr_expect_eq(b.metrics.generations_thinned_total, (b.gens + 1) / 2, "stream 3 begins with one");
+  cr_expect_gt(b.metrics.events_ordered_total, b.metrics.events_thinned_total);
+  struct thinned sched = thinned_of(&b, "sched"), stw = thinned_of(&b, "stw");
+  cr_expect_eq(sched.events, b.metrics.events_ordered_total);
+  cr_expect_eq(sched.thinned, b.metrics.events_thinned_total);
+  cr_expect_eq(stw.events, sched.events);
+  cr_expect_eq(stw.thinned, 0);
+  bench_end(&b);
+}
+
+Test(understand, a_stream_that_somebody_reads_is_thinned_last) {
+  struct bench b;
+
+  bench_begin(&b);
+  store_generation_of(&b, 8, 0, true, false);
+  turn_until_idle(&b);
+  cr_assert_eq(reports_of(&b, "sched"), TO_WINDOWS);
+  set_level(&b, TC_THINNING_LEVELS / 2);
+  for (size_t i = 1; i < b.gens; i++) store_generation_of(&b, 8, i, false, false);
+  turn_until_idle(&b);
+  cr_expect_eq(b.metrics.generations_thinned_total, 0);
+  store_generation_of(&b, 9, 0, true, false); /* turn 9 of eight: not counted */
+  turn_until_idle(&b);
+  cr_expect_eq(b.metrics.generations_thinned_total, 1);
+  bench_end(&b);
+}
+
+Test(understand, streams_that_wait_for_each_other_are_thinned_and_then_counted_again) {
+  struct bench b;
+
+  bench_begin(&b);
+  b.config.analysis_thin_after = 1000;
+  for (size_t i = 0; i < 2; i++)
+    for (unsigned char stream = 1; stream <= 24; stream++)
+      store_generation_of(&b, stream, i, i == 0, false);
+  turn_until_idle(&b);
+  cr_expect_gt(b.metrics.generations_thinned_total, 0);
+  cr_expect_eq(b.metrics.generations_ordered_total, 48);
+  for (unsigned i = 0; i <= TC_THINNING_LEVELS || b.u->thinning.level > 0; i++)
+    tc_scheduler_tick(b.u);
+  uint64_t thinned = b.metrics.generations_thinned_total;
+  store_generation_of(&b, 1, 2, false, false);
+  turn_until_idle(&b);
+  cr_expect_eq(b.metrics.generations_thinned_total, thinned);
+  bench_end(&b);
+}
+
+Test(understand, a_stream_of_which_an_eighth_is_counted_has_two_places) {
+  struct bench b;
+
+  bench_begin(&b);
+  set_level(&b, TC_THINNING_LEVELS / 2);
+  for (size_t i = 0; i < 4; i++) store_generation_of(&b, 3, i % b.gens, i == 0, false);
+  store_generation_of(&b, 4, 0, true, false);
+  cr_expect_eq(b.metrics.generations_waiting, 3);
+  cr_expect_eq(b.metrics.generations_left_out_total, 2);
+  turn_until_idle(&b);
+  while (tc_scheduler_late(b.u) > 0) uv_run(&b.uv, UV_RUN_NOWAIT);
+  cr_expect_eq(b.verdict_count, 5);
+  bench_end(&b);
+}
+
+Test(understand, of_a_queue_from_before_the_overload_the_newest_two_are_analysed) {
+  struct bench b;
+
+  bench_begin(&b);
+  for (size_t i = 0; i < b.gens; i++) store_generation(&b, i, i == 0, false);
+  cr_expect_eq(b.metrics.generations_waiting, b.gens);
+  set_level(&b, TC_THINNING_LEVELS / 2);
+  turn_until_idle(&b);
+  cr_expect_eq(b.metrics.generations_left_out_total, b.gens - 2);
+  cr_assert_eq(b.verdict_count, 2);
+  cr_expect_eq(b.verdicts[0].gen, b.gens - 1);
+  cr_expect_eq(b.verdicts[0].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "a new epoch");
+  cr_expect_eq(b.verdicts[1].gen, b.gens);
+  cr_expect_eq(b.verdicts[1].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  while (tc_scheduler_late(b.u) > 0) uv_run(&b.uv, UV_RUN_NOWAIT);
+  cr_expect_eq(b.verdict_count, b.gens);
   bench_end(&b);
 }
 

@@ -150,6 +150,38 @@ static void publish_stw(struct tc_reports *reports, unsigned id, const char *ser
   publish(reports, id, service, instance, "stw", &m);
 }
 
+static void publish_events(struct tc_reports *reports, unsigned id, const char *kind,
+                           uint64_t thinned) {
+  Tracecollect__V1__StreamReport m = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  Tracecollect__V1__ReportSchema schema = TRACECOLLECT__V1__REPORT_SCHEMA__INIT;
+  Tracecollect__V1__Report report = TRACECOLLECT__V1__REPORT__INIT;
+
+  report.schema = &schema;
+  m.report = &report;
+  m.events = 1000;
+  m.thinned_events = thinned;
+  publish(reports, id, "shop", id == 1 ? "host:1" : "host:2", kind, &m);
+}
+
+Test(metrics, a_thinned_stream_has_its_share_as_two_counters) {
+  struct tc_metrics a = { .analysed_share = 250000000 }, b = { .analysed_share = 400000000 };
+  struct tc_metrics *loops[] = { &a, &b };
+  struct tc_reports *reports;
+  char *text;
+
+  cr_assert_eq(tc_reports_new(1 << 20, &reports), TB_OK);
+  publish_events(reports, 1, "sched", 250);
+  publish_events(reports, 1, "contention", 250);
+  publish_events(reports, 2, "sched", 0);
+  text = scrape(loops, 2, reports);
+  expect_line(text, "tracecollect_analysed_share 0.600000000");
+  expect_line(text, "# TYPE trace_events_thinned_total counter");
+  expect_line(text, "trace_events_thinned_total{service=\"shop\",instance=\"host:1\"} 250");
+  expect_line(text, "trace_events_total{service=\"shop\",instance=\"host:1\"} 1000");
+  cr_expect_null(strstr(text, "host:2"), "nothing of it was thinned");
+  tc_reports_free(reports);
+}
+
 Test(metrics, traced_programs_show_their_newest_stream) {
   struct tc_metrics a = { .connections = 0 };
   struct tc_metrics *loops[] = { &a };

@@ -24,10 +24,13 @@ static void teardown(void) {
 
 TestSuite(report_view, .init = setup, .fini = teardown);
 
+static uint64_t thinned_events; /* if not 0, the last field of the report */
+
 static struct tc_report pack_toy(void) {
   Tracecollect__V1__StreamReport *toy = tt_toy_report();
 
   toy->until_wall_ns = 1234567;
+  toy->thinned_events = thinned_events;
   cr_assert_leq(tracecollect__v1__stream_report__get_packed_size(toy), sizeof bytes);
   size_t len = tracecollect__v1__stream_report__pack(toy, bytes);
   tt_toy_report_free();
@@ -35,13 +38,17 @@ static struct tc_report pack_toy(void) {
 }
 
 Test(report_view, it_unpacks_what_is_named) {
-  struct tc_report packed = pack_toy();
   struct tp_table table;
+
+  thinned_events = 345;
+  struct tc_report packed = pack_toy();
 
   for (int round = 0; round < 2; round++) { /* the second round finds the schema in the table */
     cr_assert_eq(tc_report_view_open(&view, &packed), TB_OK);
     cr_assert_eq(view.schemas, 1);
     cr_expect_eq(view.until_wall_ns, 1234567);
+    cr_expect_eq(view.events, 12345);
+    cr_expect_eq(view.thinned_events, 345);
     cr_expect_eq(tp_value_number(tp_report_figure(view.report, "heap_bytes")), 3 << 20);
     cr_expect_null(view.report->tables[0]);
     cr_assert_eq(tc_report_view_table(&view, "by_stack", &table), TB_OK);
