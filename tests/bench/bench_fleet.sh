@@ -8,7 +8,10 @@
 # killed six times and takes its spool over, a day passes. In each run the books must close: what agents say was acked is in the
 # archive, what they say is lost is told as lost (check_books.py).
 #
-# BENCH_STREAMS (300), BENCH_SECONDS (30). Agents and collector share the machine.
+# A fourth run is an overload: 2,000 streams with some 150 KB a second each. Nothing is lost, generations are thinned or
+# left out of the analysis, and after the load all are analysed again soon.
+#
+# BENCH_STREAMS (300), BENCH_SECONDS (30), BENCH_OVERLOAD (2000 streams). Agents and collector share the machine.
 . tests/bench/lib.sh
 streams=${BENCH_STREAMS:-300} seconds=${BENCH_SECONDS:-30}
 fleet=build/release/tests/fleet
@@ -58,3 +61,33 @@ row "$streams restless streams: generations lost" "$(figure lost_generations)" "
 row "$streams restless streams: streams whose books close" "$(python3 -c 'import json,sys; print(json.load(sys.stdin)["streams"])' <"$dir/checked")" "" - - ">= $streams"
 row "$streams restless streams: ack, 99th percentile" "$(figure ack_p99_ms)" "ms" - - -
 row "$streams restless streams: memory, at most" "$rss_mib" "MiB" - - "<= 1536"
+
+loops_that() { grep -c "$1" "$dir/log"; }
+metric() { awk -v name="tracecollect_$1" '$1 == name { print $2 }' "$dir/metrics"; }
+part_of() { awk -v part="$1" -v all="$2" 'BEGIN { printf "%.1f", all > 0 ? 100 * part / all : 0 }'; }
+
+# Leaves the fleet's figures in $dir/figures, the collector's in $dir/metrics and $rss_mib, and the time until all is analysed again in $back_s
+run_overload() {
+  local from
+  start_collector
+  "$fleet" "@$dir/ready" "$dir/certs" "$(quiet_trace triple 30 400)" streams "$overload" seconds 20 >"$dir/figures" ||
+    fail "the fleet did not end well"
+  from=$(date +%s%N)
+  for ((i = 0; i < 1200; i++)); do
+    [ "$(loops_that 'some are thinned')" -eq "$(loops_that 'are analysed again')" ] && break
+    sleep 0.1
+  done
+  back_s=$(awk -v ns="$(($(date +%s%N) - from))" 'BEGIN { printf "%.1f", ns / 1e9 }')
+  rss_mib=$(awk '/VmHWM/ { print int($2 / 1024) }' "/proc/$collector/status")
+  curl -s "http://$(sed -n 's/^http=//p' "$dir/ready")/metrics" >"$dir/metrics"
+  end_collector
+  rm -rf "$dir/state"
+}
+
+overload=${BENCH_OVERLOAD:-2000}
+run_overload
+row "$overload streams, an overload: generations acked" "$(acked_share)" "%" - - ">= 100"
+row "$overload streams, an overload: ordered generations that were thinned" "$(part_of "$(metric generations_thinned_total)" "$(metric generations_ordered_total)")" "%" - - -
+row "$overload streams, an overload: generations left out" "$(part_of "$(metric generations_left_out_total)" "$(figure acked_generations)")" "%" - - -
+row "$overload streams, an overload: until all is analysed again" "$back_s" "s" - - "<= 5"
+row "$overload streams, an overload: memory, at most" "$rss_mib" "MiB" - - "<= 1536"

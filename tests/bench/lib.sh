@@ -33,12 +33,12 @@ dense_trace() { make_dense dense -passes 1500000; }            # of about 100 MB
 long_trace() { make_dense long -passes 15000000; }             # of about 1 GB
 paced_trace() { make_dense paced -passes 1500000 -burst 200; } # of about 10 MB a second, hence 10 MB a generation
 
-quiet_trace() { # prints the path of one of some 46 KB a second, 90 generations
-  local trace=$BENCH_DIR/quiet.trace
+quiet_trace() { # [NAME SECONDS RATE]: prints the path of one of some 46 KB and 120 requests a second, 90 generations
+  local trace=$BENCH_DIR/${1:-quiet}.trace
   if [ ! -e "$trace" ]; then
     build_go quiet-trace "$dir/quiet-trace"
-    say "making a quiet trace of 90 s"
-    "$dir/quiet-trace" -o "$trace.part" -seconds 90 || fail "no trace"
+    say "making a quiet trace of ${2:-90} s"
+    "$dir/quiet-trace" -o "$trace.part" -seconds "${2:-90}" -rate "${3:-120}" || fail "no trace"
     mv "$trace.part" "$trace"
   fi
   echo "$trace"
