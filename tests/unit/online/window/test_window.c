@@ -254,7 +254,7 @@ Test(window, a_stretch_outlasts_the_windows_and_a_clock_that_falls) {
   cr_expect_eq(v.stretch.events, 3);
   cr_assert_eq(to_windows_move(&f.w, 2000 * SECOND), TB_OK);
   to_windows_note(&f.w, 1, 9, 2000 * SECOND);
-  cr_assert_eq(to_windows_move(&f.w, 2001 * SECOND), TB_OK);
+  cr_assert_eq(to_windows_move(&f.w, 2002 * SECOND), TB_OK);
   cr_assert_not(to_windows_show(&f.w, 5 * SECOND));
   cr_assert_eq(to_windows_retire(&f.w, &f.plain, 1, rest), TB_OK);
   cr_assert_eq(to_windows_view(&f.w, TO_WINDOW_STRETCH, &v), TB_OK);
