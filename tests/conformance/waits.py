@@ -35,6 +35,8 @@ class Waits:
         self.waiting, self.longest = collections.Counter(), collections.Counter()  # by stack
         self.convoys = set()  # stacks
         self._reasons, self._generation, self._runs = {}, collections.Counter(), collections.Counter()
+        self._left, self._before = set(), collections.Counter()
+        self._moves, self._still = collections.Counter(), collections.Counter()
         self._lives = {}
         self._began = self._event = None
 
@@ -84,6 +86,7 @@ class Waits:
             self.wakes.append((waker.entry, life, "waits", length))
             if life.reason in REASONS:
                 self.waiting[life.stack] -= 1
+                self._left.add(life.stack)
                 self.pairs[life.reason, life.stack, waker.pcs].add(length)
         elif life.state == "Runnable" and life.woken_by is not None:
             self.wakes.append((life.woken_by, life, "latency", length))
@@ -92,8 +95,12 @@ class Waits:
         for stack, length in self._generation.items():
             is_long = length >= 3 and self._reasons[stack] in CONVOYS
             self._runs[stack] = self._runs[stack] + 1 if is_long else 0
-            if self._runs[stack] >= 3:
+            self._moves[stack] = is_long and (self._moves[stack] or stack in self._left)
+            if self._runs[stack] >= 3 and (self._moves[stack] or self._still[stack] >= 10):
                 self.convoys.add(stack)
+            self._still[stack] = 0 if self.waiting[stack] > self._before[stack] else self._still[stack] + 1
+            self._before[stack] = self.waiting[stack]
+        self._left = set()
         self._generation = collections.Counter({stack: n for stack, n in self.waiting.items()})
 
     def by_entry(self):

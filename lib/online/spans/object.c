@@ -221,6 +221,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->sink = sink;
   s->wanted = config->wanted;
   for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) s->longer_than[state] = -1;
+  s->long_wait.min_ns = INT64_MAX;
   s->times_only = config->times_only;
   to_reasons_init(&s->known_reasons, mem);
   for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) s->waits_longer_than[reason] = -1;

@@ -132,6 +132,13 @@ HOT bool call_is_counted(const struct to_spans *s, const struct to_life *g,
   return s->thins || to_calls_add(s->calls, g->stack, (uint64_t)ns);
 }
 
+COLD void report_long_wait(struct to_spans *s, const struct to_generation *gen,
+                           const struct to_life *g) {
+  tb_rc rc = s->long_wait.ended(s->long_wait.self, gen, g);
+
+  if (rc != TB_OK) s->failed = rc;
+}
+
 /* by_life: of the event's context. g->state is state, except in a forged trace. */
 HOT void put_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                    enum to_go_state state, const struct to_event *ev, uint64_t by_life,
@@ -140,6 +147,8 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
 
   to__region_time(s, g, state, ev->time);
   count_state(s, gen, g, state, ev, end_stack, by_stack);
+  if (state == TO_GO_WAITING && TB_UNLIKELY(ev->time - g->since >= s->long_wait.min_ns))
+    report_long_wait(s, gen, g);
   if (state == TO_GO_SYSCALL && call_is_counted(s, g, ev, lost_proc)) return;
   if (!comes_out(s, g, state, ev)) return;
   if (state == TO_GO_WAITING && s->sums != NULL &&

@@ -70,14 +70,26 @@ tb_rc to_queues_slot(struct to_queues *q) {
   return TB_OK;
 }
 
+static void count_moves(struct to_queue *queue, bool is_long) {
+  if (queue->waiting > queue->before)
+    queue->still = 0;
+  else if (queue->still < UINT8_MAX)
+    queue->still++;
+  queue->moves = is_long && (queue->moves || queue->left);
+  queue->left = false;
+  queue->before = queue->waiting;
+}
+
 static tb_rc end_generation(struct to_queues *q, struct to_queue *queue, to_ns time) {
   bool is_long = queue->gen_max >= TO_CONVOY_LENGTH && (q->convoys >> queue->reason & 1) != 0;
+  bool was_convoy = is_long && to_queue_is_convoy(queue);
 
   if (is_long && queue->generations++ == 0) queue->since = q->generation;
   if (!is_long) queue->generations = 0;
+  count_moves(queue, is_long);
   queue->gen_max = queue->waiting;
   set_peak(queue);
-  if (queue->generations < TO_CONVOY_GENERATIONS) return TB_OK;
+  if (!was_convoy) return TB_OK;
   if (queue->convoys == 0) TB_TRY(to_windows_series(q->windows, q->parent, &queue->convoys));
   to_windows_sum(q->windows, queue->convoys, queue->since, time, 0, false);
   return TB_OK;
@@ -104,7 +116,8 @@ void to_queues_epoch(struct to_queues *q) {
   for (uint32_t i = q->first; i != TO_QUEUE_NONE; i = q->queue[i].next) {
     struct to_queue *queue = &q->queue[i];
     queue->waiting = queue->peak = queue->slot_max = queue->gen_max = queue->generations = 0;
-    queue->is_listed = false;
+    queue->before = queue->still = 0;
+    queue->is_listed = queue->left = queue->moves = false;
   }
   q->first = TO_QUEUE_NONE;
 }

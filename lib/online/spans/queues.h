@@ -16,7 +16,7 @@
 #include "online/window/window.h"
 
 #define TO_QUEUE_NONE UINT32_MAX
-enum { TO_CONVOY_LENGTH = 3, TO_CONVOY_GENERATIONS = 3 };
+enum { TO_CONVOY_LENGTH = 3, TO_CONVOY_GENERATIONS = 3, TO_CONVOY_STUCK = 10 };
 
 struct to_queue {
   uint32_t waiting;     /* now */
@@ -27,10 +27,14 @@ struct to_queue {
   uint32_t convoys;     /* series of past convoys; 0: none */
   uint32_t generations; /* whole generations in a row with a queue of TO_CONVOY_LENGTH or more */
   uint8_t reason;       /* enum to_reason of the newest wait */
+  bool left;            /* a goroutine left in this generation */
+  bool moves;           /* a goroutine left in one of these generations */
+  uint8_t still;        /* generations in a row, up to now, in which it did not grow; at most 255 */
   to_ns since;          /* begin of the first of these generations */
   uint32_t slot;        /* number of the slot that slot_max belongs to */
   uint32_t next;        /* if is_listed: number of the next one */
-  bool is_listed; /* goroutines waited in this generation, or the one before had a long queue */
+  bool is_listed;  /* goroutines waited in this generation, or the one before had a long queue */
+  uint32_t before; /* waiting when this generation began */
 };
 
 struct to_queues {
@@ -66,16 +70,22 @@ TB_MUST static inline tb_rc to_queues_enter(struct to_queues *q, uint32_t number
   return ++queue->waiting > queue->peak ? to_queues_rise(q, queue) : TB_OK;
 }
 static inline void to_queues_leave(struct to_queues *q, uint32_t number) {
-  if (number < q->room && q->queue[number].waiting > 0) q->queue[number].waiting--;
+  if (number >= q->room || q->queue[number].waiting == 0) return;
+  q->queue[number].waiting--;
+  q->queue[number].left = true;
 }
 
 TB_MUST tb_rc to_queues_slot(struct to_queues *q); /* a slot of the windows begins */
 TB_MUST tb_rc to_queues_generation(struct to_queues *q, to_ns time); /* a generation begins */
 void to_queues_epoch(struct to_queues *q);                           /* all queues become empty */
 
-/* Returns the number of generations in a row, the current one included. */
-static inline uint32_t to_queue_generations(const struct to_queue *queue) {
-  return queue->generations + (queue->gen_max >= TO_CONVOY_LENGTH);
+/* Returns true if the queue is a convoy now: long in TO_CONVOY_GENERATIONS, the current one included, and either goroutines leave it
+ * or it is stuck. A queue that nobody leaves and that grows may be a leak. */
+static inline bool to_queue_is_convoy(const struct to_queue *queue) {
+  bool is_long = queue->gen_max >= TO_CONVOY_LENGTH;
+
+  return is_long && queue->generations + 1 >= TO_CONVOY_GENERATIONS &&
+         (queue->moves || queue->left || queue->still >= TO_CONVOY_STUCK);
 }
 
 #endif

@@ -136,6 +136,13 @@ struct to_thread_life {
   bool seen; /* with a goroutine; false: only with a P */
 };
 
+/* Calls ended() when a wait ends that took at least min_ns. */
+struct to_long_wait {
+  to_ns min_ns;
+  void *self;
+  tb_rc (*ended)(void *self, const struct to_generation *gen, const struct to_life *g);
+};
+
 enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 };
 
 struct to_spans {
@@ -146,6 +153,7 @@ struct to_spans {
   /* Spans of a state are passed to the sink only if they are longer; -1: all. Waits by reason; idle ones only if cut. */
   to_ns longer_than[TO_GO_SYSCALL + 1];
   to_ns waits_longer_than[TO_REASONS_MAX];
+  struct to_long_wait long_wait;
   struct to_span_sums *sums;        /* counts goroutines' spans; NULL: not counted */
   struct to_queues *queues;         /* counts waits by stack; NULL: not counted */
   struct to_lock_waits *lock_waits; /* counts waits for locks; NULL: not counted */

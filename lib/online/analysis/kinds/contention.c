@@ -9,6 +9,7 @@
 
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/kinds/chain_tables.h"
+#include "online/analysis/kinds/leak.h"
 #include "online/explain/lock_holders.h"
 
 struct to_contention {
@@ -43,7 +44,7 @@ static const struct to_field figure[FIGURES] = {
                 .greatest = true },
   [CONVOYS] = { "convoys", TO_VALUE_COUNT,
                 .about = "Stacks with a convoy: a queue of three or more for a lock or a send, in "
-                         "three generations in a row.",
+                         "three generations in a row, that goroutines leave or that is stuck.",
                 .over_time = TO_OVER_UNKNOWN },
   [LOCKS] = { "locks", TO_VALUE_COUNT,
               .about = "Locks that goroutines waited for, where the trace names them: a C "
@@ -447,8 +448,7 @@ static tb_rc add_queue(struct to_analyses *a, struct to_draft *d, uint32_t numbe
 }
 
 static bool goes_on(const struct to_queues *queues, const struct to_queue *queue) {
-  return (queues->convoys >> queue->reason & 1) != 0 &&
-         to_queue_generations(queue) >= TO_CONVOY_GENERATIONS && queue->gen_max >= TO_CONVOY_LENGTH;
+  return (queues->convoys >> queue->reason & 1) != 0 && to_queue_is_convoy(queue);
 }
 
 /* number: of a stack, or of a lock if queues are those of locks */
@@ -537,7 +537,7 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
                                   .stack = is_lock ? NULL : to_stack_table_stack(a->stacks, i) };
     struct to__queue_chain chain;
     if (i <= TO_STACK_OTHER || !goes_on(queues, queue) ||
-        a->spans->now - queue->since < TO__FINDING_NS)
+        a->spans->now - queue->since < TO__FINDING_NS || (!is_lock && to__leak_is_at(a, i)))
       continue;
     TB_TRY(to__chain_of_queue(a, &state(a)->begins, reasons, i, is_lock, &chain));
     if (chain.is_deadlock) continue; /* reported as a deadlock */

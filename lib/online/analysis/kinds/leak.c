@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutines that may never end: places of creation whose live, waiting goroutines become more and more.
+/* Goroutines that may never end: pile-ups of waiting goroutines that only grow.
  *
- * Every 10 s of the trace's clock the live goroutines are read by place of creation (online/spans/sums.h counts them). A report examines
- * the places that rose five times in a row, in one pass over the goroutines. */
+ * Every 10 s of the trace's clock the waiting goroutines are counted by the stack where they wait. A pile-up that grew in each of
+ * six periods is a leak, unless a goroutine left it that had waited a whole period. A leak ends when such a goroutine leaves or
+ * the pile-up is empty. A report lists its goroutines by place of creation, in one pass over all goroutines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "online/analysis/analysis_state.h"
+#include "online/analysis/kinds/leak.h"
 
-enum { RISES = 5, READINGS = RISES + 1, LIVES_FACTOR = 10, SHARE_OF_RISE = 5 };
-#define PERIOD_NS        INT64_C(10000000000)
-#define LIMIT_UNKNOWN_NS INT64_C(30000000000)
+enum { PERIODS = 6 };
+#define PERIOD_NS INT64_C(10000000000)
+
+/* Goroutines that wait at one stack. */
+struct pile {
+  uint32_t waiting, before; /* at the end of the last period; before the first one of the row */
+  uint32_t now;             /* being counted */
+  uint8_t rises;            /* periods in a row in which it grew; at most PERIODS */
+  bool left;                /* in this period a goroutine left that had waited a whole period */
+  bool is_leak;
+  to_ns period; /* the first one of the row */
+};
 
 struct to_leak {
   to_ns period; /* index of the open period: time / PERIOD_NS */
   unsigned readings;
-  struct reading {
-    uint32_t alive[READINGS]; /* oldest first */
-  } * site;
-  size_t sites, room;
+  struct pile *pile; /* by number of the stack */
+  size_t piles, leaks;
 };
 
 static struct to_leak *state(const struct to_analyses *a) {
@@ -32,7 +41,7 @@ static const struct to_field figure[FIGURES] = {
   [SUSPECTS] = { "suspects", TO_VALUE_COUNT,
                  .about = "Goroutines that have waited so long that they may never end: a hint.",
                  .over_time = TO_OVER_LAST },
-  [READ] = { "periods", TO_VALUE_COUNT, .about = "Periods of 10 s seen so far, at most 5 in a row.",
+  [READ] = { "periods", TO_VALUE_COUNT, .about = "Periods of 10 s seen so far, at most 6 in a row.",
              .over_time = TO_OVER_LAST },
 };
 
@@ -43,10 +52,12 @@ static const struct to_field column[COLUMNS] = {
                  "Where the goroutines were created; where they begin if the runtime created them "
                  "(time.AfterFunc). Empty: unknown places, or places above the limit." },
   [STACK] = { "stack", TO_VALUE_STACK, .about = "Where they wait." },
-  [COUNT] = { "count", TO_VALUE_COUNT, .about = "Goroutines that wait there for too long." },
+  [COUNT] = { "count", TO_VALUE_COUNT,
+              .about = "Goroutines of this place that have waited there for 10 s or longer." },
   [OLDEST] = { "oldest_wait_ns", TO_VALUE_NS, .about = "The longest of these waits, so far." },
   [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "All live goroutines that were created there." },
-  [ROSE] = { "rise", TO_VALUE_COUNT, .about = "How many more lived after the last five periods." },
+  [ROSE] = { "rise", TO_VALUE_COUNT,
+             .about = "How many more wait at the stack than before it began to grow." },
   [MEDIAN] = { "median_life_ns", TO_VALUE_NS,
                .about = "Half of those that ended lived no longer; empty: none has ended." },
 };
@@ -65,137 +76,162 @@ static const struct to_table_schema table[TABLES] = {
 
 /* ---- readings ---- */
 
-static to_ns period_of(to_ns time) {
-  return time / PERIOD_NS - (time % PERIOD_NS < 0);
+static tb_rc find_pile(struct to_analyses *a, const struct to_generation *gen, uint64_t stack,
+                       struct pile **out) {
+  struct to_leak *s = state(a);
+  void *block = s->pile;
+  uint32_t number;
+
+  *out = NULL;
+  TB_TRY(to_spans_stack(a->spans, gen, stack, &number));
+  if (number <= TO_STACK_OTHER) return TB_OK; /* no place */
+  if (number >= s->piles) {
+    size_t piles = to_spans_stacks(a->spans);
+    TB_TRY(tb_mem_resize(a->mem, &block, s->piles * sizeof(*s->pile), piles * sizeof(*s->pile)));
+    s->pile = block;
+    memset(s->pile + s->piles, 0, (piles - s->piles) * sizeof(*s->pile));
+    s->piles = piles;
+  }
+  *out = &s->pile[number];
+  return TB_OK;
 }
 
-static tb_rc read_sites(struct to_analyses *a) {
+static tb_rc on_long_wait(void *self, const struct to_generation *gen, const struct to_life *g) {
+  struct pile *pile;
+
+  TB_TRY(find_pile(self, gen, g->stack, &pile));
+  if (pile != NULL) pile->left = true;
+  return TB_OK;
+}
+
+static void end_period(struct pile *pile, to_ns period) {
+  bool grew = pile->now > pile->waiting && !pile->left;
+
+  if (grew && pile->rises == 0 && !pile->is_leak) {
+    pile->before = pile->waiting;
+    pile->period = period;
+  }
+  if (!grew)
+    pile->rises = 0;
+  else if (pile->rises < PERIODS)
+    pile->rises++;
+  pile->is_leak = !pile->left && pile->now > 0 && (pile->is_leak || pile->rises == PERIODS);
+}
+
+static tb_rc count_waiting(struct to_analyses *a) {
+  const struct to_spans *spans = a->spans;
+  struct pile *pile;
+
+  for (uint32_t slot = 1; slot < spans->slots_end; slot++) {
+    const struct to_life *g = &spans->lives[slot];
+    if (g->life == 0 || g->state != TO_GO_WAITING) continue;
+    TB_TRY(find_pile(a, a->generation, g->stack, &pile));
+    if (pile != NULL) pile->now++;
+  }
+  return TB_OK;
+}
+
+/* has_gap: no event came in a period before. */
+static tb_rc read_piles(struct to_analyses *a, bool has_gap) {
   struct to_leak *s = state(a);
 
-  for (; s->sites < a->sums.sites; s->sites++) {
-    TB_TRY(TB_MEM_GROW(a->mem, s->site, s->room, s->sites));
-    s->site[s->sites] = (struct reading){ .alive = { 0 } };
+  TB_TRY(count_waiting(a));
+  s->leaks = 0;
+  for (size_t i = 0; i < s->piles; i++) {
+    struct pile *pile = &s->pile[i];
+    if (s->readings > 0) end_period(pile, s->period);
+    if (has_gap) pile->rises = 0;
+    s->leaks += pile->is_leak;
+    pile->waiting = pile->now;
+    pile->now = 0;
+    pile->left = false;
   }
-  for (size_t i = 0; i < s->sites; i++) {
-    uint32_t *alive = s->site[i].alive;
-    memmove(alive, alive + 1, (READINGS - 1) * sizeof(*alive));
-    alive[READINGS - 1] = a->sums.site[i].alive;
-  }
-  if (s->readings < READINGS) s->readings++;
+  if (s->readings <= PERIODS) s->readings++;
   return TB_OK;
+}
+
+static void forget(struct to_leak *s) {
+  s->readings = 0;
+  s->leaks = 0;
+  if (s->piles > 0) memset(s->pile, 0, s->piles * sizeof(*s->pile));
 }
 
 static tb_rc leak_slot(struct to_analyses *a) {
   struct to_leak *s = state(a);
-  to_ns period = period_of(a->windows.open.begin);
+  to_ns begin = a->windows.open.begin;
+  to_ns period = begin / PERIOD_NS - (begin % PERIOD_NS < 0);
   uint64_t passed = (uint64_t)period - (uint64_t)s->period;
 
-  if (period < s->period || passed > READINGS || !a->spans->heard) {
-    s->readings = 0;
-    s->period = period;
-    return TB_OK;
-  }
-  for (; s->period < period; s->period++) TB_TRY(read_sites(a));
+  if (passed == 0) return TB_OK;
+  if (period < s->period || passed > PERIODS || !a->spans->heard)
+    forget(s);
+  else
+    TB_TRY(read_piles(a, passed > 1));
+  s->period = period;
+  return TB_OK;
+}
+
+static tb_rc leak_init(struct to_analyses *a) {
+  a->spans->long_wait = (struct to_long_wait){ PERIOD_NS, a, on_long_wait };
   return TB_OK;
 }
 
 static void leak_fini(struct to_analyses *a) {
   struct to_leak *s = state(a);
 
-  tb_mem_free(a->mem, s->site, s->room * sizeof(*s->site));
+  tb_mem_free(a->mem, s->pile, s->piles * sizeof(*s->pile));
 }
 
 static void leak_epoch(struct to_analyses *a) {
-  state(a)->readings = 0;
+  forget(state(a));
 }
 
-static bool rises(const struct to_leak *s, size_t site) {
-  if (site >= s->sites) return false; /* new since the last reading */
-  const uint32_t *alive = s->site[site].alive;
+bool to__leak_is_at(const struct to_analyses *a, uint32_t stack) {
+  const struct to_leak *s = state(a);
 
-  for (unsigned i = 1; i < READINGS; i++)
-    if (alive[i] <= alive[i - 1]) return false;
-  return true;
+  return stack < s->piles && s->pile[stack].is_leak;
 }
 
-struct suspect_site {
-  to_ns limit, median; /* limit 0: not a suspect; median -1: unknown */
-};
+/* ---- suspects ---- */
 
-static tb_rc set_limit(struct to_analyses *a, const struct to_view *view, size_t i,
-                       struct suspect_site *out) {
-  uint32_t series = a->sums.site[i].lives;
-  const struct to_view_part part = { .series = series };
-  struct to_distribution d = { .sum = to_view_sum(view, series) };
-  uint64_t bucket[TO_BUCKETS_MAX];
-
-  *out = (struct suspect_site){ .limit = LIMIT_UNKNOWN_NS, .median = -1 };
-  if (d.sum.count == 0) return TB_OK;
-  TB_TRY(to_view_quantiles(view, &part, 1, bucket, &d));
-  out->median = (to_ns)(d.has_quantiles ? d.p50_ns : d.sum.total_ns / d.sum.count);
-  out->limit = out->median < INT64_MAX / LIVES_FACTOR ? out->median * LIVES_FACTOR : INT64_MAX;
-  return TB_OK;
-}
-
-/* Sets *out to NULL if there are none. Allocates from arena. */
-static tb_rc find_suspects(struct to_analyses *a, struct tb_arena *arena,
-                           const struct to_view *view, struct suspect_site **out) {
-  struct suspect_site *site;
-  bool any = false;
-
-  *out = NULL;
-  if (state(a)->readings < READINGS) return TB_OK;
-  TB_TRY(tb_arena_alloc(arena, a->sums.sites * sizeof(*site), &site));
-  for (size_t i = 0; i < a->sums.sites; i++) {
-    site[i] = (struct suspect_site){ 0 };
-    if (!rises(state(a), i)) continue;
-    TB_TRY(set_limit(a, view, i, &site[i]));
-    any = true;
-  }
-  if (any) *out = site;
-  return TB_OK;
-}
-
-/* Goroutines created at one place that wait at one stack for too long. */
+/* Goroutines created at one place that wait at one stack. */
 struct waiters {
-  uint32_t count;
+  uint32_t count; /* those that have waited a whole period */
   to_ns oldest;
   int64_t goroutine; /* the one with the oldest wait */
 };
 
-static tb_rc add_waiter(struct to_analyses *a, struct tb_arena *arena, struct tb_map *waiters,
-                        const struct to_life *g, uint32_t site) {
+static tb_rc add_waiter(struct to_analyses *a, struct tb_map *waiters, const struct to_life *g,
+                        uint32_t site) {
+  to_ns wait = a->spans->now - g->since;
   struct waiters *w;
   uint32_t stack;
   uint64_t *place;
   bool fresh;
 
   TB_TRY(to_spans_stack(a->spans, a->generation, g->stack, &stack));
+  if (!to__leak_is_at(a, stack)) return TB_OK;
   TB_TRY(tb_map_put(waiters, (uint64_t)site << 32 | stack, &place, &fresh));
   if (fresh) {
-    TB_TRY(tb_arena_alloc(arena, sizeof(*w), &w));
+    TB_TRY(tb_arena_alloc(&a->report_arena, sizeof(*w), &w));
     *w = (struct waiters){ .goroutine = g->id };
     *place = (uintptr_t)w;
   }
   w = (struct waiters *)(uintptr_t)*place;
   w->count++;
-  to_ns wait = a->spans->now - g->since;
   if (wait <= w->oldest) return TB_OK;
   w->oldest = wait;
   w->goroutine = g->id;
   return TB_OK;
 }
 
-static tb_rc find_waiters(struct to_analyses *a, struct tb_arena *arena,
-                          const struct suspect_site *site, struct tb_map *waiters) {
+static tb_rc find_waiters(struct to_analyses *a, struct tb_map *waiters) {
   const struct to_spans *spans = a->spans;
 
-  for (uint32_t slot = 0; slot < spans->slots_end; slot++) {
+  for (uint32_t slot = 1; slot < spans->slots_end; slot++) {
     const struct to_life *g = &spans->lives[slot];
-    if (g->life == 0 || g->state != TO_GO_WAITING) continue;
-    uint32_t of = a->sums.goroutine[slot].site;
-    if (site[of].limit == 0 || spans->now - g->since <= site[of].limit) continue;
-    TB_TRY(add_waiter(a, arena, waiters, g, of));
+    if (g->life == 0 || g->state != TO_GO_WAITING || spans->now - g->since < PERIOD_NS) continue;
+    TB_TRY(add_waiter(a, waiters, g, a->sums.goroutine[slot].site));
   }
   return TB_OK;
 }
@@ -203,114 +239,157 @@ static tb_rc find_waiters(struct to_analyses *a, struct tb_arena *arena,
 /* One place of creation, and one stack where goroutines created there wait. */
 struct suspects {
   uint32_t site, stack;
-  uint32_t rise;
   const struct waiters *waiters;
-  to_ns median; /* -1: unknown */
 };
 typedef tb_rc suspects_fn(struct to_analyses *a, void *self, const struct suspects *suspects);
 
-static tb_rc each_of(struct to_analyses *a, const struct suspect_site *site,
-                     const struct tb_map *waiters, suspects_fn *each, void *self) {
+static tb_rc each_of(struct to_analyses *a, const struct tb_map *waiters, suspects_fn *each,
+                     void *self) {
   uint64_t key, value;
 
   for (size_t i = 0; tb_map_next(waiters, &i, &key, &value);) {
-    uint32_t at = (uint32_t)(key >> 32);
-    const uint32_t *alive = state(a)->site[at].alive;
-    struct suspects s = { .site = at,
-                          .stack = (uint32_t)key,
-                          .rise = alive[READINGS - 1] - alive[0],
-                          .waiters = (const struct waiters *)(uintptr_t)value,
-                          .median = site[at].median };
-    if (s.waiters->count >= s.rise / SHARE_OF_RISE) TB_TRY(each(a, self, &s));
+    const struct suspects s = { .site = (uint32_t)(key >> 32),
+                                .stack = (uint32_t)key,
+                                .waiters = (const struct waiters *)(uintptr_t)value };
+    TB_TRY(each(a, self, &s));
   }
   return TB_OK;
 }
 
-static tb_rc each_suspect(struct to_analyses *a, struct tb_arena *arena, const struct to_view *view,
-                          suspects_fn *each, void *self) {
-  struct suspect_site *site;
+static tb_rc each_suspect(struct to_analyses *a, suspects_fn *each, void *self) {
   struct tb_map waiters;
 
-  TB_TRY(find_suspects(a, arena, view, &site));
-  if (site == NULL) return TB_OK;
+  if (state(a)->leaks == 0) return TB_OK;
   tb_map_init(&waiters, a->mem, tb_seed());
-  tb_rc rc = find_waiters(a, arena, site, &waiters);
-  if (rc == TB_OK) rc = each_of(a, site, &waiters, each, self);
+  tb_rc rc = find_waiters(a, &waiters);
+  if (rc == TB_OK) rc = each_of(a, &waiters, each, self);
   tb_map_fini(&waiters);
   return rc;
 }
 
-static tb_rc add_row(struct to_analyses *a, void *self, const struct suspects *s) {
-  struct to_draft *d = self;
-  const struct to_sums_site *of = &a->sums.site[s->site];
-  struct to_draft_value *row, *suspects = to_draft_figure(d, SUSPECTS);
+static uint32_t rise_of(const struct to_analyses *a, uint32_t stack) {
+  const struct pile *pile = &state(a)->pile[stack];
 
-  TB_TRY(to_draft_new_row(d, SUSPECT_SITES, &row));
+  return pile->waiting > pile->before ? pile->waiting - pile->before : 0;
+}
+
+/* ---- report ---- */
+
+struct rows {
+  struct to_draft *d;
+  const struct to_view *view;
+};
+
+/* A place of which no goroutine has ended has no median. */
+static tb_rc set_median(const struct rows *rows, uint32_t series, struct to_draft_value *out) {
+  const struct to_view_part part = { .series = series };
+  struct to_distribution d = { .sum = to_view_sum(rows->view, series) };
+  uint64_t bucket[TO_BUCKETS_MAX];
+
+  if (d.sum.count == 0) return TB_OK;
+  TB_TRY(to_view_quantiles(rows->view, &part, 1, bucket, &d));
+  to_draft_number(out, (int64_t)(d.has_quantiles ? d.p50_ns : d.sum.total_ns / d.sum.count));
+  return TB_OK;
+}
+
+static tb_rc add_row(struct to_analyses *a, void *self, const struct suspects *s) {
+  const struct rows *rows = self;
+  const struct to_sums_site *of = &a->sums.site[s->site];
+  struct to_draft_value *row, *suspects = to_draft_figure(rows->d, SUSPECTS);
+
+  TB_TRY(to_draft_new_row(rows->d, SUSPECT_SITES, &row));
   to_draft_stack(&row[SITE], to_stack_table_stack(a->stacks, of->stack));
   to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, s->stack));
   to_draft_number(&row[COUNT], s->waiters->count);
   to_draft_number(&row[OLDEST], s->waiters->oldest);
   to_draft_number(&row[ALIVE], of->alive);
-  to_draft_number(&row[ROSE], s->rise);
-  if (s->median >= 0) to_draft_number(&row[MEDIAN], s->median);
+  to_draft_number(&row[ROSE], rise_of(a, s->stack));
   to_draft_number(suspects, suspects->value.number + s->waiters->count);
-  return TB_OK;
+  return set_median(rows, of->lives, &row[MEDIAN]);
 }
 
 static tb_rc leak_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   unsigned readings = state(a)->readings;
+  struct rows rows = { d, view };
 
   to_draft_number(to_draft_figure(d, SUSPECTS), 0);
   to_draft_number(to_draft_figure(d, READ), readings == 0 ? 0 : readings - 1);
-  if (readings < READINGS)
-    return to_draft_note(d, "Leaks can be found after the first minute of the trace.");
-  return each_suspect(a, d->arena, view, add_row, d);
+  if (readings <= PERIODS)
+    TB_TRY(to_draft_note(d, "Leaks can be found after the first minute of the trace."));
+  return each_suspect(a, add_row, &rows);
+}
+
+/* ---- findings ---- */
+
+/* All suspects that wait at one stack. */
+struct leak {
+  struct waiters all;
+  uint32_t site, of_site; /* place of creation of the most, if it is known */
+};
+
+static tb_rc add_to_leak(struct to_analyses *a, void *self, const struct suspects *s) {
+  struct leak *leak = &((struct leak *)self)[s->stack];
+  bool is_known = a->sums.site[s->site].stack > TO_STACK_OTHER;
+
+  leak->all.count += s->waiters->count;
+  if (s->waiters->oldest > leak->all.oldest || leak->all.oldest == 0) {
+    leak->all.oldest = s->waiters->oldest;
+    leak->all.goroutine = s->waiters->goroutine;
+  }
+  if (is_known && s->waiters->count > leak->of_site) {
+    leak->site = s->site;
+    leak->of_site = s->waiters->count;
+  }
+  return TB_OK;
 }
 
 static const char *place_of(const struct to_frame *frame) {
   return frame == NULL || frame->function.len == 0 ? "an unknown place" : frame->function.data;
 }
 
-static tb_rc find_leak(struct to_analyses *a, void *self, const struct suspects *s) {
+static tb_rc say_leak(struct to_analyses *a, const struct leak *leak, uint32_t number,
+                      const struct to_finding_sink *sink) {
   enum { WORDS_BYTES = 400 };
-  const struct to_finding_sink *sink = self;
-  const struct to_callstack *stack = to_stack_table_stack(a->stacks, s->stack),
-                            *site = to_stack_table_stack(a->stacks, a->sums.site[s->site].stack);
+  const struct to_sums_site *of = &a->sums.site[leak->site];
+  const struct to_callstack *stack = to_stack_table_stack(a->stacks, number),
+                            *site = to_stack_table_stack(a->stacks, of->stack);
   char *words;
 
   TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
-  bool begins = a->sums.site[s->site].begins;
   int n = snprintf(words, WORDS_BYTES,
                    "%s %.120s, they wait at %.120s, the longest for %.0f s; %" PRIu32
-                   " more live than 50 s before",
-                   begins ? "created by the runtime, they begin in" : "created at",
+                   " more wait there than %" PRId64 " s before",
+                   of->begins ? "created by the runtime, they begin in" : "created at",
                    place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
-                   (double)s->waiters->oldest / 1e9, s->rise);
+                   (double)leak->all.oldest / 1e9, rise_of(a, number),
+                   (state(a)->period - state(a)->pile[number].period) * (PERIOD_NS / 1000000000));
   sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_LEAK,
-                                                  .key = (uint64_t)s->site << 32 | s->stack,
-                                                  .since = a->spans->now - s->waiters->oldest,
-                                                  .goroutine = s->waiters->goroutine,
-                                                  .count = s->waiters->count,
+                                                  .key = number,
+                                                  .since = a->spans->now - leak->all.oldest,
+                                                  .goroutine = leak->all.goroutine,
+                                                  .count = leak->all.count,
                                                   .stack = stack,
                                                   .words = { words, (size_t)n } });
   return TB_OK;
 }
 
-/* Readings change every ten seconds. Most calls only find that nothing has risen. */
 static tb_rc leak_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
-  struct to_view view;
-  bool any = false;
+  size_t n = state(a)->piles;
+  struct leak *leaks;
 
-  if (state(a)->readings < READINGS) return TB_OK;
-  for (size_t i = 0; i < a->sums.sites && !any; i++) any = rises(state(a), i);
-  if (!any) return TB_OK;
-  TB_TRY(to_windows_view(&a->windows, TO_WINDOW_ALL, &view));
-  return each_suspect(a, &a->report_arena, &view, find_leak, (void *)(uintptr_t)sink);
+  if (state(a)->leaks == 0) return TB_OK;
+  TB_TRY(tb_arena_alloc(&a->report_arena, n * sizeof(*leaks), &leaks));
+  memset(leaks, 0, n * sizeof(*leaks));
+  TB_TRY(each_suspect(a, add_to_leak, leaks));
+  for (uint32_t number = 0; number < n; number++)
+    if (leaks[number].all.count > 0) TB_TRY(say_leak(a, &leaks[number], number, sink));
+  return TB_OK;
 }
 
 const struct to_analysis_ops to__analysis_leak = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_leak),
+  .init = leak_init,
   .fini = leak_fini,
   .slot = leak_slot,
   .epoch = leak_epoch,

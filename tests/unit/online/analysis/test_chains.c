@@ -384,15 +384,50 @@ Test(an_chains, a_convoy_is_a_finding_at_the_end_of_its_third_generation) {
   struct tt_analyses t;
   unsigned generation = 0;
 
-  open_stream(&t, 4);
+  open_stream(&t, 5);
   for (int64_t g = 2; g <= 4; g++) block(&t, 100 * g, g, SYNC, LOCK);
   for (int i = 1; i <= 3; i++) {
     pass(&t, &generation);
     cr_assert_eq(findings(&t).n[TO_FINDING_CONVOY], i == 3, "generation %d", i);
-    if (i < 3) go_on(&t, generation);
+    if (i == 3) break;
+    go_on(&t, generation);
+    has_waited(&t, 2 * SECOND * generation + 50, 5, 1, SYNC, LOCK);
   }
-  cr_assert_eq(findings(&t).count, 3);
+  cr_assert_eq(findings(&t).count, 4);
   cr_assert_eq(findings(&t).goroutine, 2);
+  tt_analyses_close(&t);
+}
+
+/* It may be a leak: nobody receives what they send. */
+Test(an_chains, a_queue_that_only_grows_is_no_convoy) {
+  struct tt_analyses t;
+  unsigned generation = 0;
+
+  open_stream(&t, 30);
+  for (int64_t g = 2; g <= 5; g++) block(&t, 100 * g, g, SEND, JOBS);
+  for (int64_t g = 6; g <= 25; g++) {
+    pass(&t, &generation);
+    cr_assert_eq(findings(&t).n[TO_FINDING_CONVOY], 0, "generation %u", generation);
+    go_on(&t, generation);
+    block(&t, 2 * SECOND * generation + 50, g, SEND, JOBS);
+  }
+  wake(&t, 2 * SECOND * generation + 60, 1, 2);
+  pass(&t, &generation);
+  cr_assert_eq(findings(&t).n[TO_FINDING_CONVOY], 1, "it moves");
+  tt_analyses_close(&t);
+}
+
+Test(an_chains, a_queue_that_is_stuck_is_a_convoy_after_ten_generations) {
+  struct tt_analyses t;
+  unsigned generation = 0;
+
+  open_stream(&t, 5);
+  for (int64_t g = 2; g <= 5; g++) block(&t, 100 * g, g, SYNC, LOCK);
+  for (unsigned i = 1; i <= 13; i++) {
+    pass(&t, &generation);
+    cr_assert_eq(findings(&t).n[TO_FINDING_CONVOY], i > 11, "generation %u", i);
+    go_on(&t, generation);
+  }
   tt_analyses_close(&t);
 }
 

@@ -474,10 +474,12 @@ Test(an_contention, a_thread_that_waits_for_its_own_lock_is_a_deadlock_at_once) 
 Test(an_contention, three_that_wait_for_one_lock_are_a_convoy_wherever_they_wait) {
   struct tt_analyses t;
 
-  open_with_locks(&t, 4);
+  open_with_locks(&t, 5);
   lock_blocks(&t, 100, 2, TABLE, LOCK);
   lock_blocks(&t, 110, 3, TABLE, QUEUE);
   lock_blocks(&t, 120, 4, TABLE, UNLOCK);
+  lock_blocks(&t, 130, 5, TABLE, LOCK);
+  wake(&t, 140, 5);
   for (to_ns time = 1000; time <= 2000; time += 1000) {
     cr_assert_eq(to_analyses_generation_ends(t.a, &with_locks), TB_OK);
     name_locks(&t, time, 0);
@@ -488,7 +490,7 @@ Test(an_contention, three_that_wait_for_one_lock_are_a_convoy_wherever_they_wait
   cr_assert_eq(tt_table(r, "convoys")->rows, 1);
   cr_assert(tt_cell(r, "convoys", 0, "stack")->none);
   cr_assert_str_eq(text(r, "convoys", 0, "object"), "table_lock");
-  cr_assert_eq(tt_cell(r, "convoys", 0, "longest_queue")->number, 3);
+  cr_assert_eq(tt_cell(r, "convoys", 0, "longest_queue")->number, 4);
   cr_assert_eq(tt_cell(r, "convoys", 0, "since_ns")->number, 1);
   cr_assert_eq(tt_cell(r, "convoys", 0, "now")->number, 1);
   tt_analyses_close(&t);

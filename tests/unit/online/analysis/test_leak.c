@@ -42,10 +42,6 @@ static void block(struct tt_analyses *t, to_ns time, int64_t g) {
           .args = { 1, WAITS });
 }
 
-static void end(struct tt_analyses *t, to_ns time, int64_t g) {
-  TT_FEED(t, &gen1, .time = time, .m = 2, .p = 2, .g = g, .type = TW_EV_GO_DESTROY);
-}
-
 static const struct to_report *report(struct tt_analyses *t) {
   return tt_report(t, TO_ANALYSIS_LEAK, TO_WINDOW_ALL);
 }
@@ -55,23 +51,43 @@ static void take_words(void *self, const struct to_finding *finding) {
     snprintf(self, 400, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
-/* Starts one goroutine every 5 s, for 65 s; none of them ends. */
-Test(an_leak, ever_more_that_wait_are_suspects) {
+/* Starts one goroutine every 5 s, up to this time; none of them ends. */
+static void leak_until(struct tt_analyses *t, to_ns until, uint64_t begins, uint64_t site) {
+  for (int64_t i = 1; 5 * i * SECOND <= until; i++) {
+    create_at(t, 5 * i * SECOND, i + 1, begins, site);
+    block(t, 5 * i * SECOND + 10, i + 1);
+  }
+}
+
+static void wake(struct tt_analyses *t, to_ns time, int64_t g) {
+  TT_FEED(t, &gen1, .time = time, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g,
+          .type = TW_EV_GO_UNBLOCK, .args = { (uint64_t)g, 2 });
+  TT_FEED(t, &gen1, .time = time + 1, .m = 2, .p = 2, .g = TO_NONE, .slot = (uint32_t)g,
+          .type = TW_EV_GO_START, .args = { (uint64_t)g, 3 });
+}
+
+static void tick(struct tt_analyses *t, to_ns time) {
+  TT_FEED(t, &gen1, .time = time, .m = 9, .type = TW_EV_HEAP_ALLOC);
+}
+
+Test(an_leak, a_pile_up_that_grows_in_six_periods_is_a_suspect) {
   struct tt_analyses t;
 
   open_stream(&t);
-  for (int64_t i = 1; i <= 13; i++) {
-    create(&t, 5 * i * SECOND, i + 1);
-    block(&t, 5 * i * SECOND + 10, i + 1);
-  }
+  leak_until(&t, 65 * SECOND, BEGIN, SITE);
+  cr_assert_eq(tt_figure(report(&t), "suspects")->number, 0, "the first reading is that of 10 s");
+  cr_assert_eq(report(&t)->notes, 1);
+  create(&t, 70 * SECOND, 15);
+  block(&t, 70 * SECOND + 10, 15);
   const struct to_report *r = report(&t);
   cr_assert_eq(r->notes, 0);
-  cr_assert_eq(tt_figure(r, "suspects")->number, 6, "those of the first 30 s wait for over 30 s");
+  cr_assert_eq(tt_figure(r, "periods")->number, 6);
+  cr_assert_eq(tt_figure(r, "suspects")->number, 12, "those that waited for 10 s");
   cr_assert_eq(tt_table(r, "suspects")->rows, 1);
-  cr_assert_eq(tt_cell(r, "suspects", 0, "count")->number, 6);
-  cr_assert_eq(tt_cell(r, "suspects", 0, "oldest_wait_ns")->number, 60 * SECOND);
-  cr_assert_eq(tt_cell(r, "suspects", 0, "alive")->number, 13);
-  cr_assert_eq(tt_cell(r, "suspects", 0, "rise")->number, 10);
+  cr_assert_eq(tt_cell(r, "suspects", 0, "count")->number, 12);
+  cr_assert_eq(tt_cell(r, "suspects", 0, "oldest_wait_ns")->number, 65 * SECOND);
+  cr_assert_eq(tt_cell(r, "suspects", 0, "alive")->number, 14);
+  cr_assert_eq(tt_cell(r, "suspects", 0, "rise")->number, 12);
   cr_assert(tt_cell(r, "suspects", 0, "median_life_ns")->none);
   cr_assert_eq(tt_cell(r, "suspects", 0, "creation_stack")->stack->frames[0]->pc, 300);
   cr_assert_eq(tt_cell(r, "suspects", 0, "stack")->stack->frames[0]->pc, 100);
@@ -83,12 +99,9 @@ static void expect_leak(uint64_t begins, uint64_t site_pc, const char *words) {
   char found[400] = "";
 
   open_stream(&t);
-  for (int64_t i = 1; i <= 13; i++) {
-    create_at(&t, 5 * i * SECOND, i + 1, begins, 0);
-    block(&t, 5 * i * SECOND + 10, i + 1);
-  }
+  leak_until(&t, 70 * SECOND, begins, 0);
   const struct to_report *r = report(&t);
-  cr_assert_eq(tt_figure(r, "suspects")->number, 6);
+  cr_assert_eq(tt_figure(r, "suspects")->number, 12);
   const struct to_callstack *site = tt_cell(r, "suspects", 0, "creation_stack")->stack;
   cr_assert_eq(site->len > 0 ? site->frames[0]->pc : 0, site_pc);
   cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
@@ -100,46 +113,63 @@ static void expect_leak(uint64_t begins, uint64_t site_pc, const char *words) {
 /* The runtime creates the goroutines of time.AfterFunc: the trace has no stack of their creation. */
 Test(an_leak, goroutines_that_no_goroutine_created_count_by_where_they_begin) {
   expect_leak(BEGIN, 200,
-              "created by the runtime, they begin in main.worker, they wait at main.worker");
+              "created by the runtime, they begin in main.worker, they wait at main.worker, the "
+              "longest for 65 s; 12 more wait there than 60 s before");
 }
 
 Test(an_leak, goroutines_of_which_nothing_is_known_are_a_group_too) {
   expect_leak(0, 0, "created at an unknown place, they wait at main.worker");
 }
 
-/* The same, but one goroutine in each period ends, so the number of living goroutines does not grow. */
-Test(an_leak, a_place_that_does_not_grow_is_no_suspect) {
+/* All but the goroutine that left are still there, and the pile-up is larger in each period. */
+static void expect_left(to_ns waited, int64_t suspects) {
   struct tt_analyses t;
 
   open_stream(&t);
-  for (int64_t i = 1; i <= 13; i++) {
+  leak_until(&t, 55 * SECOND, BEGIN, SITE);
+  wake(&t, 50 * SECOND + waited, 11);
+  for (int64_t i = 12; i <= 16; i++) {
     create(&t, 5 * i * SECOND, i + 1);
-    if (i % 2 == 0 || i > 8)
-      end(&t, 5 * i * SECOND + 10, i + 1);
-    else
-      block(&t, 5 * i * SECOND + 10, i + 1);
+    block(&t, 5 * i * SECOND + 10, i + 1);
   }
-  const struct to_report *r = report(&t);
-  cr_assert_eq(tt_figure(r, "suspects")->number, 0);
-  cr_assert_eq(tt_table(r, "suspects")->rows, 0);
+  cr_assert_eq(tt_figure(report(&t), "suspects")->number, suspects);
   tt_analyses_close(&t);
 }
 
-/* The goroutines that end live for 10 ns, so the limit is 100 ns. */
-Test(an_leak, the_limit_is_ten_times_the_median_life) {
+Test(an_leak, a_pile_up_that_a_goroutine_left_after_a_whole_period_is_none) {
+  expect_left(10 * SECOND + 10, 0);
+}
+
+Test(an_leak, goroutines_that_leave_sooner_do_not_count) {
+  expect_left(9 * SECOND, 13);
+}
+
+Test(an_leak, a_period_without_growth_begins_the_row_anew) {
   struct tt_analyses t;
 
   open_stream(&t);
-  for (int64_t i = 1; i <= 13; i++) {
-    create(&t, 5 * i * SECOND, i + 1);
-    if (i % 2 == 0)
-      end(&t, 5 * i * SECOND + 10, i + 1);
-    else
-      block(&t, 5 * i * SECOND + 10, i + 1);
+  leak_until(&t, 40 * SECOND, BEGIN, SITE);
+  for (to_ns s = 41; s < 65; s++) tick(&t, s * SECOND);
+  for (int64_t i = 13; i <= 23; i++) {
+    create(&t, 5 * i * SECOND, i);
+    block(&t, 5 * i * SECOND + 10, i);
+    cr_assert_eq(tt_figure(report(&t), "suspects")->number, 0, "at %d s", (int)(5 * i));
   }
-  const struct to_report *r = report(&t);
-  cr_assert_eq(tt_cell(r, "suspects", 0, "count")->number, 6, "all but the newest");
-  cr_assert_eq(tt_cell(r, "suspects", 0, "median_life_ns")->number, 10);
+  create(&t, 120 * SECOND, 24);
+  cr_assert_gt(tt_figure(report(&t), "suspects")->number, 0);
+  tt_analyses_close(&t);
+}
+
+Test(an_leak, a_leak_lasts_until_a_goroutine_leaves_it) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  leak_until(&t, 70 * SECOND, BEGIN, SITE);
+  for (to_ns s = 71; s < 130; s++) tick(&t, s * SECOND);
+  cr_assert_eq(tt_figure(report(&t), "suspects")->number, 14, "it does not grow any more");
+  wake(&t, 131 * SECOND, 2);
+  tick(&t, 141 * SECOND);
+  cr_assert_eq(tt_figure(report(&t), "suspects")->number, 0);
   tt_analyses_close(&t);
 }
 
