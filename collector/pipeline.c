@@ -132,6 +132,14 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   return tc_store_open(p->config, p->count, sink, diag, &p->store);
 }
 
+static tb_rc open_findings(struct tc_pipeline *p, struct tb_diag *diag) {
+  struct tb_diag wrong;
+
+  TB_TRY(tc_findings_open(p->config, tc_store_dirfd(p->store), diag, &wrong, &p->findings));
+  if (wrong.rc != TB_OK) tc_log(TC_ERROR, "finding", "left out: %s", wrong.text);
+  return TB_OK;
+}
+
 static tb_rc open_workers(struct tc_pipeline *p, struct tb_diag *diag) {
   uint64_t seed;
 
@@ -140,8 +148,9 @@ static tb_rc open_workers(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_handshake_limiter_new(seed, &p->limiter));
   TB_TRY(tc_quotas_new(&p->quotas));
   TB_TRY(tc_recorders_new(&p->recorders));
+  TB_TRY(open_findings(p, diag));
   const struct tc_triggers_env triggers = { p->config, tc_store_dirfd(p->store), p->recorders,
-                                            tc_store_keeps(p->store) };
+                                            tc_store_keeps(p->store), p->findings };
   TB_TRY(tc_triggers_open(&triggers, diag, &p->triggers));
   TB_TRY(tc_triggers_start(p->triggers));
   TB_TRY(tc_history_open(tc_store_dirfd(p->store), p->config, diag, &p->kept));
@@ -149,7 +158,7 @@ static tb_rc open_workers(struct tc_pipeline *p, struct tb_diag *diag) {
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_worker_env env = { p->config,   p->reports,     p->history, p->feed,    p->leases,
                                  p->store,    &p->handshakes, p->quotas,  p->limiter, p->recorders,
-                                 p->triggers, p->kept,        i };
+                                 p->triggers, p->findings,    p->kept,    i };
 
     TB_TRY(tc_worker_open(&env, &p->workers[i]));
   }
@@ -183,6 +192,7 @@ static tb_rc open_query(struct tc_pipeline *p, struct tb_diag *diag) {
     .reports = p->reports,
     .recorders = p->recorders,
     .triggers = p->triggers,
+    .findings = p->findings,
     .kept = p->kept,
     .sender = p->count,
     .started_wall_ns = p->started_wall_ns,
@@ -459,6 +469,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_handshake_limiter_free(p->limiter);
   tc_quotas_free(p->quotas);
   tc_triggers_free(p->triggers);
+  tc_findings_free(p->findings);
   tc_history_free(p->kept);
   tc_recorders_free(p->recorders);
   tc_pauses_history_free(p->history);

@@ -38,6 +38,7 @@ struct tc_pipeline {
   struct tc_handshake_limiter *limiter;
   struct tc_quotas *quotas;
   struct tc_recorders *recorders;
+  struct tc_findings *findings;
   struct tc_triggers *triggers;
   struct tc_history *kept;
   struct tc_metrics metrics;   /* of the main loop */

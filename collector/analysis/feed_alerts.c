@@ -96,15 +96,32 @@ static void show(struct tc_feed_encoder *source, const char *rule, struct tc__al
   tc__publish_alert(source, alert, stack, until, text);
 }
 
+/* Returns where to describe the span for its finding, or NULL. */
+static char *exceed(const struct tc_feed_encoder *source, const struct tc_exceeded *span) {
+  return source->env.exceeded == NULL ? NULL : source->env.exceeded(source->env.self, span);
+}
+
+static void describe_span(const struct to_watched *span, char *out, size_t bytes) {
+  bool stw = span->what == TO_WORLD_RESTARTED, open = span->what == TO_SYSCALL_LONG;
+  struct to_string where = { "", 0 };
+
+  if (span->stack != NULL && span->stack->len > 0) where = span->stack->frames[0]->function;
+  snprintf(out, bytes, "%s %s%.3f ms%s%.*s, goroutine %" PRId64,
+           stw    ? "world stopped for"
+           : open ? "system call blocks since"
+                  : "system call blocked for",
+           span->lower_bound ? "over " : "", (double)(span->end - span->begin) / 1e6,
+           where.len > 0 ? " in " : "", (int)(where.len < WHERE_BYTES ? where.len : WHERE_BYTES),
+           where.data, span->goroutine);
+}
+
 static void show_span(struct tc_feed_encoder *source, const struct to_watched *span,
                       struct tc__alert_gate *limiter) {
   const struct tc_config *config = source->env.config;
   bool stw = span->what == TO_WORLD_RESTARTED, open = span->what == TO_SYSCALL_LONG;
-  struct to_string where = { "", 0 };
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
   char text[TC__ALERT_BYTES];
 
-  if (span->stack != NULL && span->stack->len > 0) where = span->stack->frames[0]->function;
   alert.kind = stw ? TRACECOLLECT__V1__ALERT_KIND__ALERT_STW
                    : TRACECOLLECT__V1__ALERT_KIND__ALERT_SYSCALL_BLOCKED;
   alert.id = (char *)(uintptr_t)(stw ? span->id : "/syscall/blocked");
@@ -115,13 +132,7 @@ static void show_span(struct tc_feed_encoder *source, const struct to_watched *s
   alert.begin_ns = span->begin;
   alert.goroutine = span->goroutine;
   alert.thread = span->thread;
-  snprintf(text, sizeof text, "%s %s%.3f ms%s%.*s, goroutine %" PRId64,
-           stw    ? "world stopped for"
-           : open ? "system call blocks since"
-                  : "system call blocked for",
-           span->lower_bound ? "over " : "", (double)alert.duration_ns / 1e6,
-           where.len > 0 ? " in " : "", (int)(where.len < WHERE_BYTES ? where.len : WHERE_BYTES),
-           where.data, span->goroutine);
+  describe_span(span, text, sizeof text);
   show(source, stw ? "alert.stw" : "alert.syscall_blocked", limiter, &alert, span->stack, span->end,
        text);
 }
@@ -154,6 +165,17 @@ static void append_region_times(const struct to_region_time *did, char *line, si
   }
 }
 
+static void describe_task(const struct tc_feed_encoder *source, const struct to_watched_task *task,
+                          char *out, size_t bytes) {
+  snprintf(out, bytes, "task %" PRIu64 " (%.*s) took %.3f ms", task->task,
+           (int)(task->type.len < NAME_BYTES ? task->type.len : NAME_BYTES), task->type.data,
+           (double)(task->end - task->begin) / 1e6);
+  if (task->did != NULL) append_region_times(task->did, out, bytes);
+  size_t n = strlen(out);
+  snprintf(out + n, bytes - n, "; why: tracectl report why --stream %s --task %" PRIu64,
+           source->hex, task->task);
+}
+
 static void show_task(struct tc_feed_encoder *source, const struct to_watched_task *task) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
   char text[TC__ALERT_BYTES];
@@ -165,17 +187,20 @@ static void show_task(struct tc_feed_encoder *source, const struct to_watched_ta
   alert.begin_ns = task->begin;
   alert.goroutine = task->goroutine;
   alert.thread = TO_NONE;
-  snprintf(text, sizeof text, "task %" PRIu64 " (%.*s) took %.3f ms", task->task,
-           (int)(task->type.len < NAME_BYTES ? task->type.len : NAME_BYTES), task->type.data,
-           (double)alert.duration_ns / 1e6);
-  if (task->did != NULL) append_region_times(task->did, text, sizeof text);
-  size_t n = strlen(text);
-  snprintf(text + n, sizeof text - n, "; why: tracectl report why --stream %s --task %" PRIu64,
-           source->hex, task->task);
+  describe_task(source, task, text, sizeof text);
   show(source, "alert.task", &source->task_gate, &alert, task->stack, task->end, text);
 }
 
 void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task) {
+  char type[NAME_BYTES + 1];
+
+  snprintf(type, sizeof type, "%.*s", (int)task->type.len, task->type.data);
+  char *words = exceed(source, &(struct tc_exceeded){ .kind = "slow_task",
+                                                      .cause = type,
+                                                      .stack = task->stack,
+                                                      .begin = task->begin,
+                                                      .end = task->end });
+  if (words != NULL) describe_task(source, task, words, TC_FINDING_WORDS_BYTES);
   if (pass(source, &source->task_gate, task->end)) show_task(source, task);
 }
 
@@ -184,9 +209,22 @@ static bool blocks_too_long(const struct tc_feed_encoder *source, const struct t
   const struct tc_config *config = source->env.config;
   uint64_t length = (uint64_t)(span->end - span->begin);
 
-  return config->alert_syscall_blocked > 0 && !span->reported && !span->idle &&
+  return config->alert_syscall_blocked > 0 && !span->idle &&
          length >= config->alert_syscall_blocked &&
          (span->blocked || length >= config->syscall_blocked_after);
+}
+
+/* Any goroutine may happen to stop the world: where it did is no part of the cause. */
+static void note_span(const struct tc_feed_encoder *source, const struct to_watched *span) {
+  bool stw = span->what == TO_WORLD_RESTARTED;
+  char *words = exceed(source, &(struct tc_exceeded){ .kind = stw ? "long_stop" : "blocked_call",
+                                                      .cause = stw ? span->id : "",
+                                                      .stack = stw ? NULL : span->stack,
+                                                      .begin = span->begin,
+                                                      .end = span->end,
+                                                      .is_known = span->reported });
+
+  if (words != NULL) describe_span(span, words, TC_FINDING_WORDS_BYTES);
 }
 
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span) {
@@ -199,7 +237,9 @@ void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *spa
   } else if (span->what != TO_SYSCALL_BLOCKED && blocks_too_long(source, span)) {
     limiter = &source->syscall_gate;
   }
-  if (limiter != NULL && pass(source, limiter, span->end)) show_span(source, span, limiter);
+  if (limiter == NULL) return;
+  note_span(source, span);
+  if (!span->reported && pass(source, limiter, span->end)) show_span(source, span, limiter);
 }
 
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source) {

@@ -314,8 +314,6 @@ tb_rc tc_feed_encoder_new(const struct tc_feed_encoder_env *env, const struct tc
 
   if (rc == TB_OK) rc = tc_feed_event_list(env->config->feed_events, NULL, &source->event_kinds);
   if (rc == TB_OK) rc = tc_feed_window_list(env->config->feed_windows, NULL, &source->windows);
-  if (rc == TB_OK)
-    rc = tc_feed_finding_list(env->config->alert_findings, NULL, &source->findings.wanted);
   if (rc != TB_OK) {
     free(source);
     return rc;

@@ -13,9 +13,18 @@
 #define TC_ANALYSIS_FEED_ENCODER_H
 
 #include "collector/feed/publisher.h"
+#include "collector/findings/findings.h"
 #include "collector/model/messages.h"
 #include "online/analysis/analysis.h"
 #include "trigger/watch.h"
+
+/* A span that took longer than a threshold of alert.*. All is lent. */
+struct tc_exceeded {
+  const char *kind, *cause;         /* of its finding */
+  const struct to_callstack *stack; /* NULL: not kept */
+  to_ns begin, end;
+  bool is_known; /* it was reported before, while it was open */
+};
 
 struct tc_feed_encoder_env {
   struct tc_feed *feed;
@@ -24,6 +33,8 @@ struct tc_feed_encoder_env {
   struct tc_metrics *metrics;
   /* Called when a threshold of alert.* was passed and its built-in rule fires. May be NULL. */
   void (*passed)(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
+  /* Called for each span that exceeds a threshold. Returns where to describe it, TC_FINDING_WORDS_BYTES, or NULL. May be NULL. */
+  char *(*exceeded)(void *self, const struct tc_exceeded *span);
   void *self;
 };
 
@@ -51,8 +62,11 @@ void tc_feed_encoder_slice(struct tc_feed_encoder *source);
 void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 /* Sends alerts for calls that have been open too long. */
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
-/* Sends alerts for the findings at the end of a whole generation, whose last event was at last_ns. */
-void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns);
+/* Writes a sentence for people, "convoy of 5 goroutines: they wait at ...". */
+void tc_finding_words(const struct to_finding *finding, char *out, size_t bytes);
+/* Sends an alert for a finding of a generation whose last event was at now. Returns false if nobody subscribes. */
+bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,
+                             to_ns now);
 /* Sends an alert for a rule that fired after the generation of this verdict. */
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict);
@@ -65,9 +79,6 @@ unsigned tc_feed_encoder_report_windows(struct tc_feed_encoder *source);
 void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                             enum to_window window, uint64_t broken_generations, const void *bytes,
                             size_t len, uint64_t mono_ns);
-
-/* Returns true if a finding that alerts report continued at the end of the last generation. */
-bool tc_feed_encoder_has_findings(const struct tc_feed_encoder *source);
 
 /* reply: TC_REPLY_ARCHIVED or TC_REPLY_LOST. */
 void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_reply *reply);

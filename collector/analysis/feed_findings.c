@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Alerts for findings that begin, and for trigger rules that fire. A finding that continues is recognised by kind and key and is
- * not alerted again. If there was no subscriber when it began, the first subscriber is alerted at the end of the next generation.
- * Rules count repetitions themselves. */
+/* Alerts for findings, and for trigger rules that fire. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,9 +22,20 @@ static const struct {
 #undef KIND
 };
 
+void tc_finding_words(const struct to_finding *finding, char *out, size_t bytes) {
+  char count[40] = "";
+
+  if (finding->count > 0)
+    snprintf(count, sizeof count, "%" PRIu64 " goroutine%s", finding->count,
+             finding->count == 1 ? "" : "s");
+  snprintf(out, bytes, "%s%s%s%s%.*s", kinds[finding->kind].before, count,
+           kinds[finding->kind].after, finding->words.len > 0 ? ": " : "", (int)finding->words.len,
+           finding->words.data);
+}
+
 static void show(struct tc_feed_encoder *source, const struct to_finding *finding, to_ns now) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-  char text[TC__ALERT_BYTES], count[40] = "";
+  char text[TC__ALERT_BYTES];
 
   alert.kind = kinds[finding->kind].kind;
   alert.id = (char *)(uintptr_t)kinds[finding->kind].id;
@@ -35,66 +44,14 @@ static void show(struct tc_feed_encoder *source, const struct to_finding *findin
   alert.begin_ns = finding->since;
   alert.goroutine = finding->goroutine;
   alert.thread = TO_NONE;
-  if (finding->count > 0)
-    snprintf(count, sizeof count, "%" PRIu64 " goroutine%s", finding->count,
-             finding->count == 1 ? "" : "s");
-  snprintf(text, sizeof text, "%s%s%s%s%.*s", kinds[finding->kind].before, count,
-           kinds[finding->kind].after, finding->words.len > 0 ? ": " : "", (int)finding->words.len,
-           finding->words.data);
+  tc_finding_words(finding, text, sizeof text);
   tc__publish_alert(source, &alert, finding->stack, now, text);
 }
 
-static struct tc__finding *find_known(struct tc__findings *f, const struct to_finding *finding) {
-  for (unsigned i = 0; i < f->n; i++)
-    if (f->at[i].kind == finding->kind && f->at[i].key == finding->key) return &f->at[i];
-  return NULL;
-}
-
-struct round {
-  struct tc_feed_encoder *source;
-  to_ns now;
-};
-
-static void take_finding(void *self, const struct to_finding *finding) {
-  const struct round *round = self;
-  struct tc_feed_encoder *source = round->source;
-  struct tc__findings *f = &source->findings;
-  struct tc__finding *known = find_known(f, finding);
-
-  if ((f->wanted >> finding->kind & 1) == 0) return;
-  if (known == NULL) {
-    if (f->n == TC__FINDINGS_MAX) return; /* the reports still list all findings */
-    tc_metric_add(&source->env.metrics->alerts_total, 1);
-    known = &f->at[f->n++];
-    *known = (struct tc__finding){ .key = finding->key, .kind = (uint8_t)finding->kind };
-  }
-  known->seen = f->round;
-  if (known->is_shown || !source->wanted) return;
-  known->is_shown = true;
-  show(source, finding, round->now);
-}
-
-static void forget_ended(struct tc__findings *f) {
-  unsigned n = 0;
-
-  for (unsigned i = 0; i < f->n; i++)
-    if (f->at[i].seen == f->round) f->at[n++] = f->at[i];
-  f->n = n;
-}
-
-void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns) {
-  struct round round = { source, last_ns };
-
-  if (source->analyses == NULL || source->findings.wanted == 0) return;
-  source->findings.round++;
-  tb_rc rc =
-      to_analyses_findings(source->analyses, &(struct to_finding_sink){ &round, take_finding });
-  if (rc != TB_OK) tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
-  forget_ended(&source->findings);
-}
-
-bool tc_feed_encoder_has_findings(const struct tc_feed_encoder *source) {
-  return source->findings.n > 0;
+bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,
+                             to_ns now) {
+  if (source->wanted) show(source, finding, now);
+  return source->wanted;
 }
 
 /* The alert spans the generation. */

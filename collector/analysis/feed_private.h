@@ -25,20 +25,6 @@ struct tc__alert_gate {
   struct tc_pace firings; /* pace of the built-in rule */
 };
 
-/* Findings that continue; each is alerted once. */
-enum { TC__FINDINGS_MAX = 64 };
-struct tc__findings {
-  unsigned wanted; /* bits of enum to_finding_kind */
-  uint32_t round;
-  unsigned n;
-  struct tc__finding {
-    uint64_t key;
-    uint32_t seen; /* the last round that found it */
-    uint8_t kind;
-    bool is_shown; /* to a subscriber */
-  } at[TC__FINDINGS_MAX];
-};
-
 enum { TC__STACKS_KEPT = 32 };
 
 struct tc__packed_stack {
@@ -69,7 +55,6 @@ struct tc_feed_encoder {
   struct tc__feed_draft events[TC_FEED_EVENT_KINDS];
   struct tc__packed_stack stacks[TC__STACKS_KEPT];
   struct tc__alert_gate syscall_gate, stw_gate, task_gate;
-  struct tc__findings findings;
   bool published_any;
   struct tc__published_report published[TO_WINDOWS][TO_ANALYSIS_KINDS];
 };

@@ -143,17 +143,17 @@ static void conclude(struct tc__analysed *s, tb_rc rc) {
     s->broken++;
     if (rc != TB_BROKEN) tc__analysed_reader_drop(s); /* may have grown too large */
     if (s->analyses_failed) {
+      tc__analysed_pass_exceeded(s, v->gen); /* they lend stacks */
       tc__analysed_analyses_drop(s);
       s->analyses_failed = false;
     }
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
     s->new_epoch = true;
   }
-  if (s->feed != NULL) {
-    tc_feed_encoder_overdue(s->feed);
-    if (rc == TB_OK) tc_feed_encoder_findings(s->feed, v->last_ns);
-  }
+  if (s->feed != NULL) tc_feed_encoder_overdue(s->feed);
+  tc__analysed_pass_exceeded(s, v->gen);
   if (rc == TB_OK) {
+    tc__analysed_findings(s, v);
     tc__analysed_look(s, v);
     tc__analysed_kept_see(s, v->last_ns);
   } else {

@@ -5,6 +5,7 @@
  *   stream.c     one stream: create, find, forget; its memory, charged twice
  *   job.c        one stream's work: read, feed, run, submit the verdict
  *   reports.c    when a stream's reports are made, and for whom
+ *   findings.c  what is wrong with a stream
  *   triggers.c   rules that watch a stream
  *   kept_reports.c  reports that are archived and outlive the traces
  *   late.c       verdicts of generations for which there was no room, made when no stream has work
@@ -53,6 +54,15 @@ enum tc__scheduler_step {
   TC__SCHEDULER_TELL
 };
 
+enum { TC__FINDINGS_MAX = 64 };
+struct tc__finding {
+  uint64_t key;
+  to_ns passed_on_ns; /* by the stream's clock */
+  uint8_t kind;
+  bool is_seen;  /* in this generation */
+  bool is_shown; /* to a subscriber of the feed */
+};
+
 struct tc__analysed {
   STAILQ_ENTRY(tc__analysed) in_work; /* in the ring */
   struct tc_scheduler *u;
@@ -71,10 +81,15 @@ struct tc__analysed {
   unsigned idle_version;        /* version of the scheduler's patterns that the analyses use */
   struct tr_watch *watch;       /* made from the rules of rules_version; NULL: not made yet */
   uint64_t rules_version;
-  bool analyses_failed; /* the analyses failed, not the reader */
-  bool share_spent;     /* an allocation failed because all streams together used up the share */
-  bool new_epoch;       /* ordering begins anew with the next generation */
-  bool in_history;      /* the pause ring has its totals */
+  struct {
+    struct tc__finding *at; /* NULL: none */
+    size_t n, room;
+  } findings;                    /* those that continue */
+  struct tc__exceeded *exceeded; /* of this generation, a list; NULL: none */
+  bool analyses_failed;          /* the analyses failed, not the reader */
+  bool share_spent; /* an allocation failed because all streams together used up the share */
+  bool new_epoch;   /* ordering begins anew with the next generation */
+  bool in_history;  /* the pause ring has its totals */
   struct {
     uint64_t last_ns, seen_ns;       /* wall clock: last archived report, newest figures; 0: none */
     uint64_t from_ns, ended_wall_ns; /* of the record being made */
@@ -133,7 +148,8 @@ struct tc_scheduler {
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */
   unsigned idle_version;
-  struct tr_rules *rules; /* copy of env.triggers' rules, of rules_version; NULL: none yet */
+  unsigned findings_wanted; /* bits of enum to_finding_kind, the key alert.findings */
+  struct tr_rules *rules;   /* copy of env.triggers' rules, of rules_version; NULL: none yet */
   uint64_t rules_version;
   struct tc__analysed *first_in_line; /* waits for memory; no other stream begins before it */
   size_t bytes_held;                  /* of all generations in work */
@@ -191,6 +207,16 @@ void tc__analysed_look(struct tc__analysed *s, const struct tc_verdict *v);
 void tc__analysed_look_at_hole(struct tc__analysed *s);
 /* Reports that a built-in rule has fired; the caller sends the alert. self: a struct tc__analysed. */
 void tc__analysed_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
+
+/* --- findings.c -------------------------------------------------------------------- */
+
+/* Passes on the findings of a whole generation that was analysed; v is its verdict. */
+void tc__analysed_findings(struct tc__analysed *s, const struct tc_verdict *v);
+/* Notes a span that exceeds a threshold, as the encoder's exceeded(). self: a struct tc__analysed. */
+char *tc__analysed_exceeded(void *self, const struct tc_exceeded *span);
+/* Passes on all that were noted in generation gen. */
+void tc__analysed_pass_exceeded(struct tc__analysed *s, uint64_t gen);
+void tc__analysed_findings_drop(struct tc__analysed *s);
 
 /* --- kept_reports.c ---------------------------------------------------------------- */
 

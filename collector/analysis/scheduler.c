@@ -336,6 +336,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   char *idle_patterns = strdup(env->config->analysis_idle);
   u->generations = calloc(1, sizeof *u->generations);
   if (idle_patterns == NULL || u->generations == NULL ||
+      tc_feed_finding_list(env->config->alert_findings, NULL, &u->findings_wanted) != TB_OK ||
       tc_report_maker_new(env->reports, wake, u, &u->maker) != TB_OK ||
       uv_async_init(env->uv, &u->wake, on_wake) != 0) {
     tc_report_maker_free(u->maker);

@@ -26,6 +26,7 @@
 #include "collector/analysis/pauses_history.h"
 #include "collector/analysis/report_table.h"
 #include "collector/feed/publisher.h"
+#include "collector/findings/findings.h"
 #include "collector/history/history.h"
 #include "collector/ingest/connection.h"
 #include "collector/lease/event_tap.h"
@@ -44,6 +45,7 @@ struct tc_scheduler_env {
   struct tc_feed *feed;              /* NULL: the feed is off */
   struct tc_event_tap *tap;          /* NULL: no leases */
   struct tc_triggers *triggers;      /* NULL: no rules */
+  struct tc_findings *findings;      /* NULL: findings are not stored */
   struct tc_history *kept;           /* NULL: reports are not archived */
   struct tc_submit_sink store;       /* receives verdicts */
   unsigned loop;                     /* its port of the feed is the same */

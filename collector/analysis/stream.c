@@ -83,6 +83,7 @@ void tc__analysed_forget(struct tc__analysed *s) {
   tc__analysed_reader_drop(s);
   tc__analysed_analyses_drop(s);
   tr_watch_free(s->watch);
+  tc__analysed_findings_drop(s);
   tc_feed_encoder_free(s->feed);
   tc_tap_event_free(s->tapped);
   tc__analysed_bytes_drop(s);
@@ -104,8 +105,13 @@ static void *take_share(void *self, void *block, size_t old_bytes, size_t new_by
 static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
                          struct tc__analysed **out) {
   struct tc__analysed *s = calloc(1, sizeof *s);
-  const struct tc_feed_encoder_env feed = { u->env.feed,    u->env.loop,         u->env.config,
-                                            u->env.metrics, tc__analysed_passed, s };
+  const struct tc_feed_encoder_env feed = { u->env.feed,
+                                            u->env.loop,
+                                            u->env.config,
+                                            u->env.metrics,
+                                            tc__analysed_passed,
+                                            tc__analysed_exceeded,
+                                            s };
 
   if (s == NULL) return TB_NOMEM;
   if (u->env.feed != NULL && tc_feed_encoder_new(&feed, said, &s->feed) != TB_OK) {

@@ -70,8 +70,7 @@ static bool is_preferred(const struct tc__analysed *s, uint64_t now) {
   bool has_reader = s->asked_ns != 0 && now - s->asked_ns < READER_NS;
   bool has_rule = s->watch != NULL && tr_watch_count(s->watch) > 0;
 
-  return has_reader || has_rule || s->tapped != NULL ||
-         (s->feed != NULL && tc_feed_encoder_has_findings(s->feed));
+  return has_reader || has_rule || s->tapped != NULL || s->findings.n > 0;
 }
 
 /* A loop at its limit changes between two levels: one line a minute is enough. */

@@ -247,6 +247,7 @@ tb_rc tc_worker_open(const struct tc_worker_env *env, struct tc_worker **out) {
                                          .feed = env->feed,
                                          .tap = st->tap,
                                          .triggers = env->triggers,
+                                         .findings = env->findings,
                                          .kept = env->kept,
                                          .store = store,
                                          .loop = env->number,

@@ -29,6 +29,7 @@ struct tc_worker_env {
   struct tc_handshake_limiter *limiter;
   struct tc_recorders *recorders;
   struct tc_triggers *triggers;
+  struct tc_findings *findings;
   struct tc_history *kept; /* NULL: reports are not archived */
   unsigned number;         /* of its loop, and of this sender at the store */
 };

@@ -46,6 +46,7 @@ void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session)
 ANSWER(streams, StatusReply, tc_query_status(session, &diag, &reply))
 ANSWER(segments, ListReply, tc_query_list(session, ASKED(ListRequest), &diag, &reply))
 ANSWER(firings, FiringsReply, tc_query_firings(session, ASKED(FiringsRequest), &diag, &reply))
+ANSWER(findings, FindingsReply, tc_query_findings(session, ASKED(FindingsRequest), &diag, &reply))
 ANSWER(triggers, TriggerReply, tc_query_triggers(session, NULL, NULL, &diag, &reply))
 ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply))
 #undef ASKED
@@ -86,6 +87,20 @@ void tc__api_trigger_remove(struct tc__http_job *job, struct tc_query_session *s
     change_rules(job, session, NULL, name, TB_REFUSED); /* conflict: a rule of trigger.file */
   else
     tc__answer_fail(&job->answer, 404, "the path ends with a rule's name");
+}
+
+void tc__api_finding_mute(struct tc__http_job *job, struct tc_query_session *session) {
+  Tracecollect__V1__FindingsReply *reply = NULL;
+  struct tc__http_question q;
+  struct tb_diag diag;
+
+  if (!tc__job_question(job, &q)) return;
+  const Tracecollect__V1__MuteRequest *ask = (const Tracecollect__V1__MuteRequest *)q.message;
+  tb_diag_clear(&diag);
+  snprintf(job->answer.what, sizeof job->answer.what, "%s %s", ask->id, ask->reason);
+  tb_rc rc = tc_query_mute(session, ask, &diag, &reply);
+  tc__job_say(job, rc, &diag, rc == TB_OK ? &reply->base : NULL);
+  tc__question_fini(&q);
 }
 
 /* --- reports ----------------------------------------------------------------------------------- */

@@ -71,6 +71,8 @@ static const struct work {
   [TP_ROUTE_REPORT] = { TC__LANE_QUICK, tc__api_report },
   [TP_ROUTE_HISTORY] = { TC__LANE_QUICK, tc__api_history },
   [TP_ROUTE_FIRINGS] = { TC__LANE_QUICK, tc__api_firings },
+  [TP_ROUTE_FINDINGS] = { TC__LANE_QUICK, tc__api_findings },
+  [TP_ROUTE_FINDING_MUTE] = { TC__LANE_QUICK, tc__api_finding_mute },
   [TP_ROUTE_TRIGGERS] = { TC__LANE_QUICK, tc__api_triggers },
   [TP_ROUTE_TRIGGER_ADD] = { TC__LANE_QUICK, tc__api_trigger_add },
   [TP_ROUTE_TRIGGER_REMOVE] = { TC__LANE_QUICK, tc__api_trigger_remove },

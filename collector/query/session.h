@@ -19,6 +19,7 @@
 
 #include "archive/catalog/catalog.h"
 #include "collector/analysis/report_table.h"
+#include "collector/findings/findings.h"
 #include "collector/history/history.h"
 #include "collector/ingest/recorders.h"
 #include "collector/store/store.h"
@@ -26,13 +27,17 @@
 #include "config/url_list.h"
 #include "proto/archive.pb-c.h"
 
-enum { TC_FIRINGS_ANSWER_MAX = 200 }; /* firings in one answer */
+enum {
+  TC_FIRINGS_ANSWER_MAX = 200, /* firings in one answer */
+  TC_FINDINGS_ANSWER_MAX = 1000,
+};
 
 struct tc_query_env {
   struct tc_store *store;
   struct tc_reports *reports;
   struct tc_recorders *recorders;         /* NULL: snaps are not supported */
   struct tc_triggers *triggers;           /* NULL: there are no rules */
+  struct tc_findings *findings;           /* NULL: findings are not stored */
   struct tc_history *kept;                /* NULL: no reports are kept */
   const char *feed_urls[TC_URLS_MAX + 1]; /* URLs of the feed, up to a NULL */
   unsigned sender; /* sender number at the store, and loop number of replies: the number of loops */
@@ -79,6 +84,7 @@ TC_QUESTION(list, List);
 TC_QUESTION(report, Report);
 TC_QUESTION(history, History);
 TC_QUESTION(firings, Firings);
+TC_QUESTION(findings, Findings);
 /* Asks agents' flight recorders for their events; returns after they have answered. */
 TC_QUESTION(snap, Snap);
 #undef TC_QUESTION
@@ -86,6 +92,10 @@ TC_QUESTION(snap, Snap);
 TB_MUST tb_rc tc_query_triggers(struct tc_query_session *session, const char *add,
                                 const char *remove, struct tb_diag *diag,
                                 Tracecollect__V1__TriggerReply **out);
+/* Mutes a finding, and returns it alone. The caller checks permissions. TB_NOTFOUND; TB_BROKEN: no reason. */
+TB_MUST tb_rc tc_query_mute(struct tc_query_session *session,
+                            const Tracecollect__V1__MuteRequest *ask, struct tb_diag *diag,
+                            Tracecollect__V1__FindingsReply **out);
 /* Verifies the whole archive; reads every byte. */
 TB_MUST tb_rc tc_query_verify(struct tc_query_session *session, const struct tc_query_watch *watch,
                               struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);

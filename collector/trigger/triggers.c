@@ -451,6 +451,7 @@ static void save_files(struct tc_triggers *t, bool is_end) {
   tb_rc rc = is_end ? tc_firings_save(t->firings, &diag)
                     : tc_firings_save_paced(t->firings, tc_mono_ns(), &diag);
   if (rc != TB_OK) tc_log(TC_ERROR, "trigger", "the history cannot be written: %s", diag.text);
+  if (t->env.findings != NULL) tc_findings_turn(t->env.findings, tc_wall_ns(), is_end);
 }
 
 /* Returns false if the thread is to end. */

@@ -19,6 +19,7 @@
 #ifndef TC_TRIGGER_TRIGGERS_H
 #define TC_TRIGGER_TRIGGERS_H
 
+#include "collector/findings/findings.h"
 #include "collector/ingest/recorders.h"
 #include "collector/keep/keeps.h"
 #include "collector/trigger/firings.h"
@@ -32,6 +33,7 @@ struct tc_triggers_env {
   int state_fd;                   /* the state folder */
   struct tc_recorders *recorders; /* must outlive the triggers */
   struct tc_keeps *keeps;         /* of the store; must outlive the triggers */
+  struct tc_findings *findings;   /* the thread gives them their turns; NULL: none */
 };
 
 TB_MUST tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,

@@ -9,6 +9,7 @@
  *     catalog.sqlite      an index of the archive that can be made again: lib/archive/catalog
  *     reserve             bytes that are freed on a full disk: collector/segment/reserve.c
  *     triggers kept firings   rules, what rules keep, past firings: collector/trigger, collector/keep
+ *     findings            what was wrong with services: collector/findings
  *     reports/            reports over time: collector/history
  *     certs/              the private authority, if no certificates are configured: lib/tls
  *     feed.sock http.sock     listening sockets, while a collector runs

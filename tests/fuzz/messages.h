@@ -37,6 +37,8 @@ static const ProtobufCMessageDescriptor *const tt_messages[] = {
   &tracecollect__v1__report_reply__descriptor,
   &tracecollect__v1__history_reply__descriptor,
   &tracecollect__v1__firings_reply__descriptor,
+  &tracecollect__v1__findings_reply__descriptor,
+  &tracecollect__v1__mute_request__descriptor,
   &tracecollect__v1__trigger_reply__descriptor,
   &tracecollect__v1__snap_reply__descriptor,
   &tracecollect__v1__lease_reply__descriptor,

@@ -25,8 +25,10 @@ void tt_host_open(struct tt_host *host, unsigned generations_max) {
   if (tt_store_start(&host->store) != TB_OK) abort();
   if (tc_reports_new(REPORTS_BYTES_MAX, &host->reports) != TB_OK) abort();
   if (tc_recorders_new(&host->recorders) != TB_OK) abort();
-  const struct tc_triggers_env triggers = { &host->store.config, tc_store_dirfd(host->store.store),
-                                            host->recorders, tc_store_keeps(host->store.store) };
+  const struct tc_triggers_env triggers = { .config = &host->store.config,
+                                            .state_fd = tc_store_dirfd(host->store.store),
+                                            .recorders = host->recorders,
+                                            .keeps = tc_store_keeps(host->store.store) };
   if (tc_triggers_open(&triggers, &diag, &host->triggers) != TB_OK) abort();
 
   if (tc_history_open(tc_store_dirfd(host->store.store), &host->store.config, &diag,

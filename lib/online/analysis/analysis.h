@@ -132,7 +132,10 @@ struct to_finding {
   int64_t goroutine;                /* one that is involved; TO_NONE: unknown */
   uint64_t count;                   /* goroutines involved; 0: not counted */
   const struct to_callstack *stack; /* where they wait; NULL: not kept */
-  struct to_string words;           /* a sentence for the user; a NUL follows */
+  /* Tells it from others of the same kind and stack: a place, a lock, a function, the same in each run of a program. A NUL follows if it
+   * is not empty. */
+  struct to_string cause;
+  struct to_string words; /* a sentence for the user; a NUL follows */
 };
 struct to_finding_sink {
   void *self;

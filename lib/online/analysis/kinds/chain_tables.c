@@ -245,6 +245,16 @@ static tb_rc is_stall(struct to_analyses *a, const struct to_chain *chain, bool 
   return TB_OK;
 }
 
+/* The program's function that called the kernel. */
+static tb_rc find_call(struct to_analyses *a, const struct to_life *g, struct to_string *out) {
+  uint32_t stack;
+
+  TB_TRY(to_spans_stack(a->spans, a->generation, g->stack, &stack));
+  const struct to_frame *frame = to_callstack_own(to_stack_table_stack(a->stacks, stack));
+  *out = frame != NULL ? frame->function : (struct to_string){ "", 0 };
+  return TB_OK;
+}
+
 /* Reports one finding per call: how many goroutines wait for it, and the longest wait's chain. */
 static tb_rc find_stalls(struct to_analyses *a, const struct to_chains *chains,
                          const struct to_finding_sink *sink) {
@@ -272,6 +282,7 @@ static tb_rc find_stalls(struct to_analyses *a, const struct to_chains *chains,
                                   .goroutine = lives[slot].id,
                                   .count = behind[slot].waiting };
     if (finding.count == 0) continue;
+    TB_TRY(find_call(a, &lives[slot], &finding.cause));
     finding.stack = to_stack_table_stack(a->stacks, chains->of_slot[oldest].stack);
     TB_TRY(to_chain_words(chains, &a->sums, oldest, &a->report_arena, &finding.words));
     sink->finding(sink->self, &finding);
@@ -313,11 +324,12 @@ tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begi
   uint32_t first = first_in_queue(a->spans, reasons, number, is_lock);
   struct to_chains chains = { 0 };
 
-  *out = (struct to__queue_chain){ .goroutine = TO_NONE };
+  *out = (struct to__queue_chain){ .goroutine = TO_NONE, .stack = TO_STACK_OTHER };
   if (first == 0) return TB_OK;
   ask.longer_than = -1;
   TB_TRY(to_chains_find(&ask, &a->report_arena, &chains));
   out->goroutine = a->spans->lives[first].id;
+  out->stack = a->spans->lives[first].queue;
   if (chains.slots == 0 || chains.of_slot[first].length == 0) return TB_OK;
   uint32_t cycle = chains.of_slot[first].cycle;
   out->is_deadlock = cycle != 0 && chains.cycle[cycle - 1].is_suspect;

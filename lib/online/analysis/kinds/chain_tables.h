@@ -68,6 +68,7 @@ TB_MUST tb_rc to__chain_findings(struct to_analyses *a, const struct to__generat
 /* The chain of the goroutine that has waited longest in a queue. number: the stack or the lock that the queue belongs to. */
 struct to__queue_chain {
   int64_t goroutine;      /* TO_NONE: the queue is empty */
+  uint32_t stack;         /* where it waits; TO_STACK_OTHER: unknown */
   struct to_string words; /* empty for an endless chain: a circle that is not a suspect */
   bool is_deadlock;       /* the chain leads into a suspected deadlock */
 };

@@ -524,6 +524,21 @@ static tb_rc describe_place(struct to_analyses *a, const struct to_queue *queue,
   return TB_OK;
 }
 
+/* A lock with a name is known by it in each run, one with an address by where the first goroutine waits. */
+static tb_rc describe_lock(struct to_analyses *a, uint32_t lock, uint32_t waits_at,
+                           struct to_finding *finding) {
+  char label[TO_LOCK_LABEL_MAX], *copy;
+  size_t n = to_lock_table_label(&a->spans->locks, lock, label);
+
+  if (strstr(label, "0x") != NULL) {
+    finding->stack = to_stack_table_stack(a->stacks, waits_at);
+    return TB_OK;
+  }
+  TB_TRY(tb_arena_copy(&a->report_arena, label, n + 1, &copy));
+  finding->cause = (struct to_string){ copy, n };
+  return TB_OK;
+}
+
 static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
                           const struct to_finding_sink *sink) {
   bool is_lock = queues == &state(a)->locks.queues;
@@ -543,6 +558,7 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
     if (chain.is_deadlock) continue; /* reported as a deadlock */
     finding.goroutine = chain.goroutine;
     finding.words = chain.words;
+    if (is_lock) TB_TRY(describe_lock(a, i, chain.stack, &finding));
     if (chain.words.len == 0)
       TB_TRY(describe_place(a, queue, finding.stack, is_lock ? i : TO_LOCK_NONE, &finding.words));
     sink->finding(sink->self, &finding);

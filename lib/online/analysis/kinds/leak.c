@@ -363,12 +363,16 @@ static tb_rc say_leak(struct to_analyses *a, const struct leak *leak, uint32_t n
                    place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
                    (double)leak->all.oldest / 1e9, rise_of(a, number),
                    (state(a)->period - state(a)->pile[number].period) * (PERIOD_NS / 1000000000));
+  struct to_string cause = { "", 0 };
+  const struct to_frame *created = to_callstack_own(site);
+  if (created != NULL) cause = created->function;
   sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_LEAK,
                                                   .key = number,
                                                   .since = a->spans->now - leak->all.oldest,
                                                   .goroutine = leak->all.goroutine,
                                                   .count = leak->all.count,
                                                   .stack = stack,
+                                                  .cause = cause,
                                                   .words = { words, (size_t)n } });
   return TB_OK;
 }

@@ -244,12 +244,14 @@ static tb_rc find_wrong(struct to_analyses *a, const struct to_misnested *at,
                    ", begun at %.120s; its regions are cut there, and Go's tools refuse the trace",
                    place_of(stack), at->goroutine, at->ended.name, at->ended.task, at->open.name,
                    at->open.task, place_of(to_stack_table_stack(a->stacks, at->open.stack)));
-  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_MISNESTED,
-                                                  .key = at->ended.stack,
-                                                  .since = at->first,
-                                                  .goroutine = at->goroutine,
-                                                  .stack = stack,
-                                                  .words = { words, (size_t)n } });
+  sink->finding(sink->self,
+                &(struct to_finding){ .kind = TO_FINDING_MISNESTED,
+                                      .key = at->ended.stack,
+                                      .since = at->first,
+                                      .goroutine = at->goroutine,
+                                      .stack = stack,
+                                      .cause = { at->ended.name, strlen(at->ended.name) },
+                                      .words = { words, (size_t)n } });
   return TB_OK;
 }
 

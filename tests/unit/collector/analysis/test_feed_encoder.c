@@ -49,6 +49,24 @@ static void on_passed(void *self, const char *rule, const char *words, uint64_t 
   snprintf(passed.words, sizeof passed.words, "%s", words);
 }
 
+/* Spans that exceeded a threshold: all of them, whatever the alerts' limits are. */
+static struct {
+  unsigned n, known;
+  to_ns longest;
+  char kind[20], cause[60], words[TC_FINDING_WORDS_BYTES];
+} exceeded;
+
+static char *on_exceeded(void *self, const struct tc_exceeded *span) {
+  (void)self;
+  exceeded.n++;
+  exceeded.known += span->is_known;
+  snprintf(exceeded.kind, sizeof exceeded.kind, "%s", span->kind);
+  snprintf(exceeded.cause, sizeof exceeded.cause, "%s", span->cause);
+  if (span->end - span->begin <= exceeded.longest) return NULL;
+  exceeded.longest = span->end - span->begin;
+  return exceeded.words;
+}
+
 static void begin(const char *const *sets) {
   static const struct tc_reply said = { .service = "shop",
                                         .instance = "host:1",
@@ -56,7 +74,8 @@ static void begin(const char *const *sets) {
   struct tc_reply stored = { .gen = 1, .len = 100, .first_wall_ns = 10, .end_wall_ns = 20 };
 
   tt_ear_open(&b.ear, sets);
-  struct tc_feed_encoder_env env = { b.ear.feed, 0, &b.ear.config, &b.metrics, on_passed, NULL };
+  struct tc_feed_encoder_env env = { b.ear.feed, 0,           &b.ear.config, &b.metrics,
+                                     on_passed,  on_exceeded, NULL };
   cr_assert_eq(tc_feed_encoder_new(&env, &said, &b.source), TB_OK);
   tt_analyses_open(&b.t, 10 * MS, 100);
   tc_feed_encoder_watch(b.source, b.t.a);
@@ -544,6 +563,10 @@ Test(feed_source, a_world_that_stands_too_long_is_an_alert) {
   cr_assert_eq(passed.at, 12 * MS);
   cr_assert_str_eq(passed.rule, "alert.stw");
   cr_assert_str_eq(passed.words, "world stopped for 2.000 ms in read, goroutine 7");
+  cr_assert_eq(exceeded.n, 1);
+  cr_assert_str_eq(exceeded.kind, "long_stop");
+  cr_assert_str_eq(exceeded.cause, "/stw/gc/mark-termination");
+  cr_assert_str_eq(exceeded.words, passed.words);
   cr_assert_str_eq(a->fetch, "tracectl fetch --stream abcd0000000000000000000000000000 "
                              "--gen 1..1 -o shop-1.trace");
   end();
@@ -584,6 +607,9 @@ Test(feed_source, a_call_that_goes_on_is_one_alert_not_two) {
   cr_assert_eq(a->duration_ns, 20 * MS);
   FEED(.time = 40 * MS, .m = 4, .p = TO_NONE, .g = 12, .type = TW_EV_GO_SYSCALL_END_BLOCKED);
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
+  cr_assert_eq(exceeded.n, 2, "its finding gets the whole length");
+  cr_assert_eq(exceeded.known, 1);
+  cr_assert_eq(exceeded.longest, 30 * MS);
   end();
 }
 
@@ -636,6 +662,7 @@ Test(feed_source, a_clock_that_jumps_makes_alerts_and_no_firings) {
   cr_assert_eq(atomic_load(&b.metrics.alerts_unfired_total), 4);
   call(6 * hour, 6 * hour + 5 * MS, 4, 12, true);
   cr_assert_eq(passed.n, 2, "each rule for itself");
+  cr_assert_eq(exceeded.n, 6, "a finding counts all");
   cr_assert_str_eq(passed.rule, "alert.syscall_blocked");
   end();
 }

@@ -471,6 +471,8 @@ Test(http_access, a_change_cut_at_every_byte_is_none) {
     const char *path, *body;
   } changes[] = {
     { TP_ROUTE_TRIGGER_ADD, "/api/v1/triggers", "{\"add\":\"slow WHEN finding leak DO keep\"}" },
+    { TP_ROUTE_FINDING_MUTE, "/api/v1/findings",
+      "{\"id\":\"9d1c02b7f3a8e455\",\"for_ns\":1,\"reason\":\"known\"}" },
     { TP_ROUTE_TRIGGER_REMOVE, "/api/v1/triggers/kept", NULL },
     { TP_ROUTE_SNAP, "/api/v1/snaps", "{\"service\":\"shop\"}" },
     { TP_ROUTE_VERIFY, "/api/v1/verify", "{}" },

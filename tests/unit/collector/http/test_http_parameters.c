@@ -61,6 +61,7 @@ static const struct path {
     "",
     { "stream", "since", "until", "figures", "top", "after", "after_ns" } },
   { "/api/v1/firings", "", { "after", "newest", "newest_of_rule" } },
+  { "/api/v1/findings", "", { "since", "open" } },
   { "/api/v1/spans",
     "stream=" STREAM,
     { "stream", "from", "to", "px", "lanes", "goroutines", "after", "limit", "format" } },

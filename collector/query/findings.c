@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text/hex.h"
+#include "collector/query/private.h"
+#include "config/times.h"
+
+enum { FETCH_BYTES = 256, LINK_BYTES = 160, ID_DIGITS = 16 };
+
+struct list {
+  struct tb_arena *arena;
+  Tracecollect__V1__FindingsReply *reply;
+};
+
+static tb_rc copy_time(struct tb_arena *arena, uint64_t wall_ns, char **out) {
+  char text[TC_TIME_BYTES];
+
+  tc_time_format(wall_ns, text);
+  return tc__query_text(arena, text, out);
+}
+
+static tb_rc copy_instances(struct tb_arena *arena, const struct tc_finding *f,
+                            Tracecollect__V1__Finding *out) {
+  TB_TRY(tb_arena_alloc(arena, f->instances * sizeof *out->instances, &out->instances));
+  for (unsigned i = 0; i < f->instances; i++)
+    TB_TRY(tc__query_text(arena, f->instance[i], &out->instances[out->n_instances++]));
+  return TB_OK;
+}
+
+static tb_rc copy_history(struct tb_arena *arena, const struct tc_finding *f,
+                          Tracecollect__V1__Finding *out) {
+  TB_TRY(tb_arena_alloc(arena, f->times * sizeof *out->history, &out->history));
+  for (unsigned i = 0; i < f->times; i++) {
+    Tracecollect__V1__FindingTime *time;
+    TB_TRY(tb_arena_alloc(arena, sizeof *time, &time));
+    tracecollect__v1__finding_time__init(time);
+    TB_TRY(copy_time(arena, f->time[i].began_ns, &time->began_at));
+    TB_TRY(copy_time(arena, f->time[i].last_ns, &time->last_at));
+    time->peak = f->time[i].peak;
+    out->history[out->n_history++] = time;
+  }
+  return TB_OK;
+}
+
+/* The page shows some time before and after, as the link of an alert does. */
+static tb_rc write_links(struct tb_arena *arena, const struct tc_finding *f,
+                         Tracecollect__V1__Finding *out) {
+  char hex[2 * TC_STREAM_BYTES + 1], fetch[FETCH_BYTES], link[LINK_BYTES];
+  uint64_t around = (f->until_ns - f->from_ns) / 4 + 1000000;
+
+  tb_hex(f->stream, sizeof f->stream, hex);
+  snprintf(fetch, sizeof fetch,
+           "tracectl fetch --stream %s --gen %" PRIu64 "..%" PRIu64 " -o %s-%" PRIu64 ".trace", hex,
+           f->gen, f->gen, f->service, f->gen);
+  TB_TRY(tc__query_text(arena, fetch, &out->fetch));
+  if (f->until_ns == 0 || f->from_ns <= around) return TB_OK;
+  snprintf(link, sizeof link, "/timeline/%s?from=%" PRIu64 "&to=%" PRIu64, hex, f->from_ns - around,
+           f->until_ns + around);
+  return tc__query_text(arena, link, &out->link);
+}
+
+static tb_rc copy_mute(struct tb_arena *arena, const struct tc_finding *f,
+                       Tracecollect__V1__Finding *out) {
+  if (!tc_finding_is_muted(f, tc_wall_ns())) return TB_OK;
+  TB_TRY(copy_time(arena, f->muted_until_ns, &out->muted_until));
+  return tc__query_text(arena, f->mute_reason, &out->mute_reason);
+}
+
+static tb_rc copy_finding(struct tb_arena *arena, const struct tc_finding *f,
+                          Tracecollect__V1__Finding *out) {
+  const char *unit = f->peak == 0 ? "" : f->is_time ? "ns" : "goroutines";
+  char id[ID_DIGITS + 1];
+
+  tracecollect__v1__finding__init(out);
+  snprintf(id, sizeof id, "%016" PRIx64, f->id);
+  out->open = f->ended_ns == 0;
+  out->count = f->count;
+  out->peak = f->peak;
+  out->gen = f->gen;
+  out->from_wall_ns = f->from_ns;
+  out->until_wall_ns = f->until_ns;
+  TB_TRY(tc__query_text(arena, id, &out->id));
+  TB_TRY(tc__query_text(arena, f->kind, &out->kind));
+  TB_TRY(tc__query_text(arena, f->service, &out->service));
+  TB_TRY(tc__query_text(arena, f->place, &out->place));
+  TB_TRY(tc__query_text(arena, f->cause, &out->cause));
+  TB_TRY(tc__query_text(arena, f->words, &out->words));
+  TB_TRY(tc__query_text(arena, unit, &out->peak_unit));
+  TB_TRY(copy_time(arena, f->began_ns, &out->began_at));
+  TB_TRY(copy_time(arena, f->last_ns, &out->last_at));
+  TB_TRY(tc__query_bytes(arena, f->stream, sizeof f->stream, &out->stream));
+  TB_TRY(copy_instances(arena, f, out));
+  TB_TRY(copy_history(arena, f, out));
+  TB_TRY(copy_mute(arena, f, out));
+  return write_links(arena, f, out);
+}
+
+static tb_rc add_finding(void *self, const struct tc_finding *finding) {
+  struct list *list = self;
+  Tracecollect__V1__FindingsReply *reply = list->reply;
+
+  if (reply->n_findings == TC_FINDINGS_ANSWER_MAX) {
+    reply->more = true;
+    return TB_END;
+  }
+  Tracecollect__V1__Finding **out = &reply->findings[reply->n_findings];
+  TB_TRY(tb_arena_alloc(list->arena, sizeof **out, out));
+  TB_TRY(copy_finding(list->arena, finding, *out));
+  reply->n_findings++;
+  return TB_OK;
+}
+
+static tb_rc begin_list(struct tc_query_session *s, struct tb_diag *diag, struct list *out) {
+  if (s->query->env.findings == NULL)
+    return tb_fail(diag, TB_UNSUPPORTED, "this collector has no findings");
+  *out = (struct list){ .arena = &s->arena };
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *out->reply, &out->reply));
+  tracecollect__v1__findings_reply__init(out->reply);
+  return tb_arena_alloc(&s->arena, TC_FINDINGS_ANSWER_MAX * sizeof *out->reply->findings,
+                        &out->reply->findings);
+}
+
+static tb_rc read_id(const char *text, struct tb_diag *diag, uint64_t *out) {
+  size_t n = strspn(text, "0123456789abcdefABCDEF");
+
+  if (n != ID_DIGITS || text[n] != '\0')
+    return tb_fail(diag, TB_BROKEN, "id: \"%.40s\" is not the id of a finding, which has 16 digits",
+                   text);
+  *out = strtoull(text, NULL, 16);
+  return TB_OK;
+}
+
+static tb_rc answer_findings(struct tc_query_session *s,
+                             const Tracecollect__V1__FindingsRequest *ask, struct tb_diag *diag,
+                             Tracecollect__V1__FindingsReply **out) {
+  struct tc_findings_ask which = { .service = ask->service,
+                                   .since_ns = ask->since_ns,
+                                   .is_open = ask->open };
+  struct list list;
+
+  if (ask->id[0] != '\0') TB_TRY(read_id(ask->id, diag, &which.id));
+  TB_TRY(begin_list(s, diag, &list));
+  tb_rc rc = tc_findings_each(s->query->env.findings, &which, &list, add_finding);
+  *out = list.reply;
+  return rc == TB_END ? TB_OK : rc;
+}
+
+static tb_rc answer_mute(struct tc_query_session *s, const Tracecollect__V1__MuteRequest *ask,
+                         struct tb_diag *diag, Tracecollect__V1__FindingsReply **out) {
+  uint64_t id, now = tc_wall_ns();
+  struct tc_finding muted;
+  struct list list;
+
+  TB_TRY(read_id(ask->id, diag, &id));
+  if (ask->for_ns != 0 && ask->reason[0] == '\0')
+    return tb_fail(diag, TB_BROKEN, "reason: say why it is muted");
+  TB_TRY(begin_list(s, diag, &list));
+  uint64_t until = ask->for_ns == 0                 ? 0
+                   : ask->for_ns < UINT64_MAX - now ? now + ask->for_ns
+                                                    : UINT64_MAX;
+  if (tc_findings_mute(s->query->env.findings, id, until, ask->reason, &muted) != TB_OK)
+    return tb_fail(diag, TB_NOTFOUND, "no finding %s; 'tracectl findings' lists them", ask->id);
+  *out = list.reply;
+  return add_finding(&list, &muted);
+}
+
+TC__QUESTION(findings, Findings)
+
+tb_rc tc_query_mute(struct tc_query_session *s, const Tracecollect__V1__MuteRequest *ask,
+                    struct tb_diag *diag, Tracecollect__V1__FindingsReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_mute(s, ask, diag, out), diag);
+}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings are kept: one for each cause, open until it ends, over a restart, asked for by tracectl and HTTP; muted by a person."""
+import json
+import urllib.error
+import urllib.request
+
+from harness import DEADLINE, Case, Collector, suites, wait_until
+
+STOPS = ("alert.stw=1us", "alert.every=0s")
+
+
+class Findings(Case):
+    def findings(self, collector, *args):
+        return collector.json_lines("findings", *args)
+
+    def stops(self, collector, instance="one"):
+        collector.send(self.trace("g26-gens"), "shop", instance)
+        wait_until("all is analysed", lambda: "tracecollect_generations_ordered_total 26" in collector.get("/metrics"))
+        return wait_until("there are findings", lambda: self.findings(collector))
+
+    @suites("release", "asan")
+    def test_one_cause_is_one_finding_over_a_kill(self):
+        """Nobody subscribes to the feed."""
+        collector = Collector(self, *STOPS)
+        rows = self.stops(collector)
+        self.assertEqual({(row["kind"], row["service"], row["open"], row["peak_unit"]) for row in rows}, {("long_stop", "shop", True, "ns")})
+        causes = [row["cause"] for row in rows]
+        self.assertEqual(len(set(causes)), len(rows), "one for each cause")
+        self.assertTrue(all(cause.startswith("/stw/") for cause in causes), causes)
+        self.assertEqual([(row["count"], row["place"]) for row in rows], [(1, "")] * 3)
+        log = self.log("collector")
+        for row in rows:
+            self.assertRegex(row["began_at"], r"^20\d\d-\d\d-\d\dT[\d:.]+Z$")
+            self.assertLessEqual(row["began_at"], row["last_at"])
+            self.assertEqual(row["instances"], ["one"])
+            self.assertEqual([(part["began_at"], part["peak"]) for part in row["history"]], [(row["began_at"], row["peak"])])
+            self.assertEqual(log.count(f"finding: id={row['id']} kind=long_stop service=shop instance=one: begins: world stopped for"), 1, "a line each")
+            self.assertIn(f"/timeline/{row['stream']}?from=", row["link"])
+        out = self.folder / "part.trace"
+        self.tracectl(*rows[0]["fetch"].split()[1:-1], out, "--server", collector.to, "--certs", self.certs, "--no-progress")
+        self.assertIn(": ok: ", self.tracectl("check", out).out)
+
+        wait_until("they are written", lambda: (collector.state / "findings").exists())
+        collector.kill()
+        collector.start()
+        self.assertEqual({row["id"]: row["began_at"] for row in self.findings(collector)}, {row["id"]: row["began_at"] for row in rows})
+
+    @suites("release")
+    def test_another_instance_is_the_same_finding_and_what_is_not_seen_ends(self):
+        collector = Collector(self, *STOPS, "findings.quiet=3s", "findings.keep=1h")
+        before = {row["id"]: row for row in self.stops(collector)}
+        collector.send(self.trace("g26-gens"), "shop", "two")
+        self.assertEqual([row["count"] for row in before.values()], [1] * 3)
+        ids = wait_until("both are in it", lambda: {row["id"] for row in self.findings(collector) if row["instances"] == ["one", "two"]})
+        self.assertEqual(ids, set(before))
+        self.assertEqual([row["count"] for row in self.findings(collector)], [2] * 3)
+        wait_until("they have ended", lambda: not self.findings(collector, "--open"))
+        rows = self.findings(collector)
+        self.assertEqual([row["open"] for row in rows], [False] * len(before))
+        self.assertEqual([row["last_at"] for row in rows], sorted((row["last_at"] for row in rows), reverse=True))
+        self.assertIn(f"finding: id={rows[0]['id']} kind=long_stop service=shop: ended", self.log("collector"))
+        self.assertEqual(self.findings(collector, "--since", "now"), [])
+        self.assertEqual(self.findings(collector, "--service", "till"), [])
+        self.assertIn("findings: none", collector.ask("findings", "--open").err)
+        text = collector.ask("findings", "--service", "shop").out.splitlines()
+        self.assertRegex(text[0], r"^ID +STATE +SERVICE +KIND +BEGAN +LAST +COUNT +PEAK +WHAT$")
+        self.assertRegex(text[1], rf"^{rows[0]['id']} +ended +shop +long_stop +\S+ +\S+ +\d+ +[\d.]+ \w+ +world stopped for ")
+        self.assertEqual(collector.stop(), 0)
+        collector.start()
+        self.assertEqual(self.findings(collector), rows)
+
+    @suites("release")
+    def test_a_person_mutes_one_with_a_reason_for_a_time(self):
+        collector = Collector(self, *STOPS)
+        rows = self.stops(collector)
+        ident = rows[0]["id"]
+        for args, words in ((("mute",), "an ID is required"), (("mute", ident), "--for SPAN is required"), (("mute", ident, "--for", "1h"), "--reason TEXT"),
+                            (("quiet",), "'quiet' is not one of list, mute, unmute"), (("--for", "1h"), "--for and --reason are for"),
+                            (("unmute", ident, "more"), "unexpected argument 'more'")):
+            self.assertIn(words, collector.ask("findings", *args, expect=2).err)
+        for args, code, words in ((("mute", "12", "--for", "1h", "--reason", "x"), 2, 'id: "12" is not the id of a finding, which has 16 digits'),
+                                  (("unmute", 16 * "0"), 1, f"no finding {16 * '0'}; 'tracectl findings' lists them")):
+            self.assertIn(words, collector.ask("findings", *args, expect=code).err)
+        muted, = self.findings(collector, "mute", ident, "--for", "1h", "--reason", "known: 812")
+        self.assertEqual((muted["id"], muted["mute_reason"]), (ident, "known: 812"))
+        self.assertGreater(muted["muted_until"], muted["last_at"])
+        self.assertRegex(collector.ask("findings", "list", ident).out, rf"{ident} +muted .*; muted: known: 812\n$")
+        self.assertIn(f'what="{ident} known: 812"', self.log("collector"))
+        self.assertEqual(collector.stop(), 0)
+        collector.start()
+        self.assertEqual(self.findings(collector, "list", ident)[0]["mute_reason"], "known: 812")
+        self.assertEqual(self.findings(collector, "unmute", ident)[0]["muted_until"], "")
+
+    @suites("release", "asan")
+    def test_the_file_is_whole_or_says_what_is_not(self):
+        collector = Collector(self, *STOPS)
+        rows = self.stops(collector)
+        self.assertEqual(collector.stop(), 0)
+        with open(collector.state / "findings", "a") as file:
+            file.write("of a later version\n")
+        collector.start()
+        self.assertIn(f"finding: left out: findings line {len(rows) + 1} is not understood", self.log("collector"))
+        self.assertEqual({row["id"] for row in self.findings(collector)}, {row["id"] for row in rows})
+        answer = self.http(collector, f"?id={rows[0]['id']}&open=1")
+        self.assertEqual([row["id"] for row in answer["findings"]], [rows[0]["id"]])
+        self.assertFalse(answer["more"])
+        self.assertEqual(self.http(collector, "?since=now")["findings"], [])
+        for query, words in (("?id=12", "is not the id of a finding"), ("?open=2", "open=2"), ("?instance=one", "instance")):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.http(collector, query)
+            self.assertEqual(refused.exception.code, 400)
+            self.assertIn(words, refused.exception.read().decode())
+
+    def http(self, collector, query):
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/findings{query}", timeout=DEADLINE) as answer:
+            return json.load(answer)
