@@ -424,6 +424,33 @@ class Page(PageCase):
         wait_until("its picture is drawn", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
         self.quiet(page)
 
+    def test_who_opens_the_page_later_sees_what_was_found(self):
+        """Also on the page of the service, and after a restart; what has ended or is muted is one click away."""
+        self.collector.stop()
+        self.serve("alert.stw=1us", "findings.quiet=1h")
+        send_two(self.collector)
+        rows = wait_until("there are findings", lambda: self.collector.json_lines("findings", "--service", "shop"))
+        wait_until("they are written", lambda: (self.collector.state / "findings").exists())
+        self.collector.restart()
+        self.base = f"http://{self.collector.ready['http']}"
+        entry = "document.querySelector('#findings-open [data-finding=\"%s\"]')"
+        page = browser.Page(self, "const every = setInterval; setInterval = (what, ms) => every(what, Math.min(ms, 100));")
+        for path in "/", "/service/shop":
+            page.open(self.base + path)
+            wait_until("it is the first of the page", lambda: page.ask("document.querySelector('main')?.firstElementChild.checkVisibility()"))
+            self.assertEqual(page.ask("document.querySelector('main').firstElementChild.id"), "findings")
+            for row in rows:
+                self.assertRegex(page.ask(f"{entry % row['id']}.textContent"), rf"^long stop *shop.*world stopped for .*since .*, seen .*, at most [\d.]+ [µm]s; {row['instances'][-1]}")
+        ident = rows[0]["id"]
+        self.collector.ask("findings", "mute", ident, "--for", "1h", "--reason", "we know")
+        wait_until("it is muted", lambda: page.ask(f"{entry % ident} === null"))
+        page.ask("document.querySelector('#findings-past summary').click()")
+        self.assertRegex(page.ask(f"document.querySelector('#findings-past-list [data-finding=\"{ident}\"]').textContent"), r"; muted until .*: we know$")
+        page.follow(f"{entry % rows[1]['id']}.querySelector('a.link')")
+        wait_until("its picture is drawn", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
+        self.assertEqual([c for c in page.complaints if "/api/v1/report/" not in c], [], "the streams have ended: there are no live reports")
+        page.close()
+
     def test_calls_that_are_blocked_are_shown_with_their_stack(self):
         # A trace that is still being written: its stream is live, and so are its calls.
         growing = self.folder / "growing.trace"

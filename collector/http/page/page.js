@@ -3,6 +3,7 @@
 import { readAddress, writeAddress } from "/address.js";
 import { Calls } from "/calls.js";
 import { Chart, COLOURS } from "/chart.js";
+import { Findings } from "/findings.js";
 import { bytes, count, duration, moment, rate, short } from "/format.js";
 import { Live } from "/live.js";
 import { Model } from "/model.js";
@@ -15,6 +16,7 @@ import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js"
 const model = new Model();
 const streams = new Streams(chosen);
 const calls = new Calls();
+const findings = new Findings();
 const reports = new Reports(chosen);
 const chart = new Chart(
   byId("chart"),
@@ -98,6 +100,7 @@ function show() {
   reports.show(shown, none);
   calls.show(blocked, sum(shown, "blocked_now"), none || "No system call is blocked.");
   calls.showAlerts((name) => model.fits(name));
+  findings.choose((name) => model.fits(name));
   causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
   byId("stops").hidden = causes.length === 0;
   byId("stops-empty").hidden = causes.length > 0;

@@ -2,6 +2,7 @@
 // All reports of a service, summed, or of one of its instances: now, at a moment that was kept, and how they went.
 // /service/NAME/INSTANCE?last=24h&at=NANOSECONDS
 import { askJson } from "/ask.js";
+import { Findings } from "/findings.js";
 import { moment } from "/format.js";
 import { Kind } from "/service_kind.js";
 import { byId, element, serviceAddress, setData, setText } from "/view.js";
@@ -113,6 +114,7 @@ byId("last").addEventListener("change", (event) => choose({ last: event.target.v
 byId("moment").addEventListener("change", (event) => pickMoment(Number(event.target.value)));
 byId("now").addEventListener("click", () => choose({ at: null }));
 show();
+new Findings({ service });
 await refresh();
 setInterval(() => {
   if (document.hidden) return;
