@@ -65,7 +65,7 @@ struct tc_finding {
   char mute_reason[TC_FINDING_REASON_BYTES];
 };
 
-/* What an instance shows. The texts are copied and cut to their sizes. */
+/* A condition that an instance shows. The texts are copied and cut to their sizes. */
 struct tc_sighting {
   const char *kind, *service, *instance, *place, *cause, *words;
   unsigned char stream[TC_STREAM_BYTES];

@@ -4,7 +4,7 @@ import json
 import urllib.error
 import urllib.request
 
-from harness import DEADLINE, Case, Collector, suites, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, suites, wait_until
 
 STOPS = ("alert.stw=1us", "alert.every=0s")
 
@@ -68,6 +68,29 @@ class Findings(Case):
         self.assertEqual(collector.stop(), 0)
         collector.start()
         self.assertEqual(self.findings(collector), rows)
+
+    @suites("release", "asan")
+    def test_tail_replays_them_as_alerts_and_goes_on(self):
+        collector = Collector(self, *STOPS)
+        rows = sorted(self.stops(collector), key=lambda row: row["began_at"])
+        said = collector.ask("tail", "--kind", "alert", "--since", "@1", "-n", "3", "--json").out.splitlines()
+        alerts = [json.loads(line) for line in said]
+        self.assertEqual([alert["message"]["id"] for alert in alerts], [row["cause"] for row in rows])
+        for alert, row in zip(alerts, rows):
+            self.assertEqual((alert["record"], alert["topic"], alert["generation"]), ("alert", "shop/one/alert", row["gen"]))
+            self.assertEqual((alert["message"]["text"], alert["message"]["kind"], alert["message"]["fetch"]), (f"shop/one: {row['words']}", 2, row["fetch"]))
+        tail = self.spawn("tail", TRACECTL, "tail", "till/", "--kind", "alert", "--since", "@1", "-n", "3", "--server", collector.to, "--certs", self.certs,
+                          stdout=(self.folder / "tail.out").open("wb"))
+        wait_until("it subscribes", lambda: "tracecollect_feed_subscribers 1" in collector.get("/metrics"))
+        collector.send(self.trace("g26-gens"), "till")
+        self.assertEqual(tail.wait(DEADLINE), 0)
+        self.assertIn("till/one/alert  till/one: world stopped for", (self.folder / "tail.out").read_text())
+        self.assertIn("; 2 times so far", self.again(collector))
+
+    def again(self, collector):
+        collector.send(self.trace("g26-gens"), "shop", "two")
+        return wait_until("it is told", lambda: next((line for line in collector.ask("tail", "shop/", "--kind", "alert", "--since", "@1", "-n", "3").out.splitlines()
+                                                      if "times so far" in line), None))
 
     @suites("release")
     def test_a_person_mutes_one_with_a_reason_for_a_time(self):

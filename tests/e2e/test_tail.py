@@ -346,7 +346,7 @@ class Tail(Case):
                 (("-n", "0"), "-n needs a number of 1 or more, not '0'"),
                 (("--goroutine", "-3"), "--goroutine needs a number of 1 or more"),
                 (("--min-duration", "5"), "--min-duration needs a span of time (10ms, 30s, 5m, 24h), not '5'"),
-                (("--kind", "alert", "--since", "-5m"), "--since replays events; reports, generations and alerts come live only"),
+                (("--kind", "alert", "--kind", "generation", "--since", "-5m"), "--since replays events, or alerts alone; reports and generations come live only"),
                 (("--kind", "report", "--kind", "stw", "--since", "-5m"), "come live only"),
                 (("shop/one/report/", "--since", "-5m"), "come live only"),
                 (("one", "two"), "unexpected argument 'two'")):

@@ -55,9 +55,10 @@ const struct tk_option tk_tail_options[] = {
             "only events of this goroutine, or about it"),
   TK_OPTION(0, "min-duration", "SPAN", tk_read_span, AT(ask.duration_ns),
             "only events that end what lasted so long: 10ms, 1s"),
-  TK_OPTION(0, "since", "T", tk_read_time, AT(ask.selector.since_wall_ns),
-            "events from the archive first, of generations traced at T or later, by the program's "
-            "own clock: RFC 3339, -5m or @UNIX"),
+  TK_OPTION(
+      0, "since", "T", tk_read_time, AT(ask.selector.since_wall_ns),
+      "events from the archive first, of generations traced at T or later, by the program's "
+      "own clock: RFC 3339, -5m or @UNIX; with --kind alert alone: what was found since then"),
   TK_GROUP(tk_stream_options, AT(ask.selector)),
   TK_OPTION(0, "strict", NULL, tk_read_flag, AT(strict), "exit 4 if something was lost"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(ask.json), "one object a line"),

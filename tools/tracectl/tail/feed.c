@@ -111,8 +111,11 @@ tb_rc tk_tail_feed(const struct tk_tail_ask *ask, struct tk_lines *lines, struct
     tb_diag_clear(diag);
     rc = tk_feed_open(&ask->client, ask->topic, diag, &s.feed);
     if (rc == TB_OK) {
+      /* After the subscription: what begins meanwhile is shown twice rather than never. */
+      bool has_past = !connected && ask->selector.since_wall_ns != 0;
       connected = true;
-      rc = receive(&s, diag);
+      if (has_past) rc = tk_tail_findings(ask, lines, diag);
+      if (rc == TB_OK) rc = receive(&s, diag);
       tk_feed_close(s.feed);
       if (rc == TB_IO) tk_lines_note(lines, false, "%s; waiting for the collector", diag->text);
     }

@@ -141,13 +141,17 @@ tb_rc tk_tail_resolve(struct tk_tail_ask *ask, struct tb_diag *diag) {
   if (*ask->topic != '\0' && (s->service != NULL || s->instance != NULL))
     return tb_fail(diag, TB_BROKEN, "streams stand in the topic or in --service, not in both");
   TB_TRY(take_topic(ask, diag));
-  if (s->since_wall_ns != 0 && (is_live || (!ask->lease && !ask->events)))
-    return tb_fail(diag, TB_BROKEN,
-                   "--since replays events; reports, generations and alerts come live only");
+  bool only_alerts =
+      ask->alerts && !ask->reports && !ask->generations && !ask->events && !ask->lease;
+  bool since_of_events = s->since_wall_ns != 0 && !only_alerts;
+  if (since_of_events && (is_live || (!ask->lease && !ask->events)))
+    return tb_fail(
+        diag, TB_BROKEN,
+        "--since replays events, or alerts alone; reports and generations come live only");
   if (s->service != NULL) snprintf(ask->service, sizeof ask->service, "%s", s->service);
   if (s->instance != NULL) snprintf(ask->instance, sizeof ask->instance, "%s", s->instance);
-  if (ask->goroutine != 0 || ask->duration_ns != 0 || s->since_wall_ns != 0) {
-    if (!ask->lease && s->since_wall_ns != 0 && ask->goroutine == 0 && ask->duration_ns == 0)
+  if (ask->goroutine != 0 || ask->duration_ns != 0 || since_of_events) {
+    if (!ask->lease && since_of_events && ask->goroutine == 0 && ask->duration_ns == 0)
       add_feed_kinds(ask);
     ask->lease = true;
     if (!chosen) ask->reports = ask->generations = ask->alerts = false;

@@ -2,6 +2,7 @@
 /* Shared by the parts of `tracectl tail`.
  *
  *   feed (SUB) ────> tail_feed ──────────────┐
+ *   findings ──────> tail_findings ──────────┤
  *   lease (REQ) ──┬> tail_lease ─> tail_event ├─> lines
  *   archive ──────┴> tail_replay ─────┘      │
  *
@@ -118,6 +119,12 @@ TB_MUST tb_rc tk_tail_replay(struct tk_tail *tail, struct tk_client *client, uin
                              uint64_t since_arrival_ns, struct tb_diag *diag);
 /* Sets the cursors' bases to the present end of every stream's archive. */
 TB_MUST tb_rc tk_tail_baseline(struct tk_tail *tail, struct tk_client *client,
+                               struct tb_diag *diag);
+
+/* --- findings (findings.c) --- */
+
+/* Shows the findings since ask->selector.since_wall_ns as alerts, in the order in which they began. */
+TB_MUST tb_rc tk_tail_findings(const struct tk_tail_ask *ask, struct tk_lines *lines,
                                struct tb_diag *diag);
 
 /* --- parts: each runs until TB_END or a permanent error --- */
