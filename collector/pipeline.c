@@ -133,9 +133,11 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
 }
 
 static tb_rc open_findings(struct tc_pipeline *p, struct tb_diag *diag) {
+  const struct tc_findings_env env = { p->config, tc_store_dirfd(p->store),
+                                       tc_store_keeps(p->store) };
   struct tb_diag wrong;
 
-  TB_TRY(tc_findings_open(p->config, tc_store_dirfd(p->store), diag, &wrong, &p->findings));
+  TB_TRY(tc_findings_open(&env, diag, &wrong, &p->findings));
   if (wrong.rc != TB_OK) tc_log(TC_ERROR, "finding", "left out: %s", wrong.text);
   return TB_OK;
 }

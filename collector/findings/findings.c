@@ -23,7 +23,8 @@ enum {
   MEMORY_MAX = 2 * TC_FINDINGS_MAX * sizeof(struct tc_finding),
 };
 static const uint64_t SAVE_SOON_NS = UINT64_C(500000000), SAVE_LATER_NS = UINT64_C(60000000000);
-static const uint64_t AROUND_MAX_NS = UINT64_C(30000000000);
+/* Before the end of what was seen, and after it, as rules keep it by default. */
+static const uint64_t BEFORE_MAX_NS = UINT64_C(30000000000), AFTER_NS = UINT64_C(10000000000);
 
 struct of_service {
   char name[TC_NAME_MAX + 1];
@@ -37,7 +38,7 @@ struct entry {
 };
 
 struct tc_findings {
-  const struct tc_config *config;
+  struct tc_findings_env env;
   struct tc_text_file file;
   pthread_mutex_t lock; /* protects the fields below */
   struct tb_mem mem;
@@ -129,7 +130,7 @@ static tb_rc add_one(struct tc_findings *findings, const struct tc_finding *f,
 
   TB_TRY(service_of(findings, f->service, &service));
   service->n++; /* keeps the service if its only other finding is removed now */
-  if (service->n > findings->config->findings_max)
+  if (service->n > findings->env.config->findings_max)
     remove_first_of(findings, service);
   else if (findings->n >= TC_FINDINGS_MAX)
     remove_first_of(findings, service_with_most(findings));
@@ -205,7 +206,7 @@ static void begin_time(struct tc_finding *f, uint64_t began_ns) {
 }
 
 static void note_part(struct tc_finding *f, const struct tc_sighting *s) {
-  uint64_t first = s->until_ns > AROUND_MAX_NS ? s->until_ns - AROUND_MAX_NS : 0;
+  uint64_t first = s->until_ns > BEFORE_MAX_NS ? s->until_ns - BEFORE_MAX_NS : 0;
 
   memcpy(f->stream, s->stream, sizeof f->stream);
   f->gen = s->gen;
@@ -254,6 +255,19 @@ static tb_rc see(struct tc_findings *findings, const struct tc_sighting *s, stru
   return TB_OK;
 }
 
+/* TB_NOMEM: not kept. */
+static tb_rc keep_part(const struct tc_findings *findings, const struct tc_finding *f) {
+  struct tc_keep keep = { .from_ns = f->from_ns,
+                          .until_ns = f->until_ns + AFTER_NS,
+                          .noted_ns = f->seen_ns,
+                          .of_stream = true };
+
+  if (f->until_ns == 0) return TB_OK;
+  snprintf(keep.rule, sizeof keep.rule, TC_KEEP_FINDING "%s", f->kind);
+  memcpy(keep.stream, f->stream, sizeof keep.stream);
+  return tc_keeps_add(findings->env.keeps, &keep);
+}
+
 static void log_begin(const struct tc_finding *f) {
   char words[TC_ESCAPE_MAX + 1];
 
@@ -273,6 +287,8 @@ tb_rc tc_findings_see(struct tc_findings *findings, const struct tc_sighting *si
   pthread_mutex_unlock(&findings->lock);
   if (rc != TB_OK) return rc;
   if (out_id != NULL) *out_id = f.id;
+  if (begins && keep_part(findings, &f) != TB_OK)
+    tc_log(TC_ERROR, "finding", "id=%016" PRIx64 ": out of memory; its trace is not kept", f.id);
   if (begins && !tc_finding_is_muted(&f, f.seen_ns)) log_begin(&f);
   return TB_OK;
 }
@@ -298,7 +314,7 @@ static void end_one(struct tc_findings *findings, struct tc_finding *f, uint64_t
 
 /* Returns a finding to be forgotten, or NULL. Ends all whose time has come. */
 static struct entry *look_at_all(struct tc_findings *findings, uint64_t now_ns) {
-  uint64_t quiet = findings->config->findings_quiet, keep = findings->config->findings_keep;
+  uint64_t quiet = findings->env.config->findings_quiet, keep = findings->env.config->findings_keep;
   struct entry *entry, *old = NULL;
 
   for (size_t i = 0; (entry = next_of(findings, &i)) != NULL;) {
@@ -361,16 +377,16 @@ static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   return *out_is_one ? rc : TB_OK;
 }
 
-tb_rc tc_findings_open(const struct tc_config *config, int state_fd, struct tb_diag *diag,
+tb_rc tc_findings_open(const struct tc_findings_env *env, struct tb_diag *diag,
                        struct tb_diag *out_wrong, struct tc_findings **out) {
   struct tc_findings *findings = calloc(1, sizeof *findings);
 
   if (findings == NULL) return TB_NOMEM;
-  findings->config = config;
+  findings->env = *env;
   pthread_mutex_init(&findings->lock, NULL);
   tb_mem_init(&findings->mem, tb_mem_libc, NULL, MEMORY_MAX);
   tb_map_init(&findings->by_id, &findings->mem, tb_seed());
-  tb_rc rc = tc_text_file_open(&findings->file, state_fd, FILE_NAME, FILE_BYTES_MAX, findings,
+  tb_rc rc = tc_text_file_open(&findings->file, env->state_fd, FILE_NAME, FILE_BYTES_MAX, findings,
                                read_line, diag, out_wrong);
   if (rc == TB_OK)
     *out = findings;

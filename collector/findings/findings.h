@@ -3,7 +3,7 @@
  *
  *   loops ──see──> findings ──turn──> STATE/findings
  *                  │        └───────> those not seen for a while end; those that ended long ago are forgotten
- *   readers <──────┘
+ *   readers <──────┘          a finding that begins ──> keeps: its part of the trace outlives retention.age
  *
  * There is one finding for each service, kind, place and cause, no matter how many instances show it and how often. Its id is a hash of
  * these four texts, so it is the same after a restart of the collector or of an instance. A finding that has ended and is seen
@@ -21,6 +21,7 @@
 #define TC_FINDINGS_FINDINGS_H
 
 #include "base/result.h"
+#include "collector/keep/keeps.h"
 #include "config/table.h"
 #include "proto/names.h"
 
@@ -79,9 +80,15 @@ struct tc_sighting {
 
 struct tc_findings;
 
+struct tc_findings_env {
+  const struct tc_config *config; /* keys findings.* */
+  int state_fd;                   /* the state folder */
+  struct tc_keeps *keeps;         /* keep the traces that show them; must outlive the findings */
+};
+
 /* Wrong lines are skipped, or the whole file if its disk lost it; *out_wrong is cleared first and then says so. Findings that were open get
  * as much time to be seen again as others. */
-TB_MUST tb_rc tc_findings_open(const struct tc_config *config, int state_fd, struct tb_diag *diag,
+TB_MUST tb_rc tc_findings_open(const struct tc_findings_env *env, struct tb_diag *diag,
                                struct tb_diag *out_wrong, struct tc_findings **out);
 void tc_findings_free(struct tc_findings *findings); /* NULL is fine */
 

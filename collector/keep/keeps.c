@@ -131,16 +131,18 @@ tb_rc tc_keeps_add(struct tc_keeps *keeps, const struct tc_keep *keep) {
 bool tc_keeps_meets(struct tc_keeps *keeps, const unsigned char stream[TC_STREAM_BYTES],
                     const char *service, uint64_t from_ns, uint64_t until_ns,
                     char out_rule[TC_KEEP_RULE_MAX + 1]) {
-  bool found = false;
+  bool is_met = false, is_rule = false;
 
   pthread_mutex_lock(&keeps->lock);
-  for (size_t i = 0; i < keeps->n && !found; i++) {
+  for (size_t i = 0; i < keeps->n && !is_rule; i++) {
     const struct tc_keep *keep = &keeps->all[i];
-    found = meets(keep, from_ns, until_ns) && is_about(keep, stream, service);
-    if (found && out_rule != NULL) memcpy(out_rule, keep->rule, sizeof keep->rule);
+    if (!meets(keep, from_ns, until_ns) || !is_about(keep, stream, service)) continue;
+    is_met = true;
+    is_rule = out_rule == NULL || !tc_keep_is_of_finding(keep->rule);
+    if (out_rule != NULL) memcpy(out_rule, keep->rule, sizeof keep->rule);
   }
   pthread_mutex_unlock(&keeps->lock);
-  return found;
+  return is_met;
 }
 
 void tc_keeps_forget(struct tc_keeps *keeps, uint64_t before_ns) {

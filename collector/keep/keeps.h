@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stretches of time that triggers keep: retention spares segments that were traced in them.
+/* Stretches of time that triggers and findings keep: retention spares segments that were traced in them. The rule of a finding's stretch
+ * is "finding." and its kind.
  *
  * The file `kept` of the state folder has a line for each stretch:
  *
@@ -19,10 +20,13 @@
 #ifndef TC_KEEP_KEEPS_H
 #define TC_KEEP_KEEPS_H
 
+#include <string.h>
+
 #include "base/result.h"
 #include "proto/names.h"
 
 enum { TC_KEEPS_MAX = 10000, TC_KEEP_RULE_MAX = 32 };
+#define TC_KEEP_FINDING "finding."
 
 struct tc_keep {
   uint64_t from_ns, until_ns, noted_ns;
@@ -41,7 +45,11 @@ void tc_keeps_free(struct tc_keeps *keeps); /* NULL is fine */
 
 /* Adds a stretch, joined with overlapping ones of the same rule and subject. TB_NOMEM: it is not kept. */
 TB_MUST tb_rc tc_keeps_add(struct tc_keeps *keeps, const struct tc_keep *keep);
-/* Returns whether any stretch overlaps this one of that stream; out_rule (may be NULL): its rule. */
+static inline bool tc_keep_is_of_finding(const char *rule) {
+  return strncmp(rule, TC_KEEP_FINDING, sizeof TC_KEEP_FINDING - 1) == 0;
+}
+
+/* Returns whether any stretch overlaps this one of that stream; out_rule (may be NULL): its rule, a finding's only if there is no other. */
 bool tc_keeps_meets(struct tc_keeps *keeps, const unsigned char stream[TC_STREAM_BYTES],
                     const char *service, uint64_t from_ns, uint64_t until_ns,
                     char out_rule[TC_KEEP_RULE_MAX + 1]);

@@ -9,6 +9,8 @@
 #include "collector/query/private.h"
 #include "config/times.h"
 
+static const uint64_t HOUR_NS = UINT64_C(3600000000000);
+
 enum { FETCH_BYTES = 256, LINK_BYTES = 160, ID_DIGITS = 16 };
 
 struct list {
@@ -134,6 +136,33 @@ static tb_rc read_id(const char *text, struct tb_diag *diag, uint64_t *out) {
   return TB_OK;
 }
 
+static tb_rc take_segment(void *self, const struct tc_segment_row *row) {
+  bool *is_expired = self;
+
+  *is_expired = row->expired;
+  return TB_END;
+}
+
+/* A generation without a row is in a run that has just begun, or its row was folded into the ledger of a day. */
+static void mark_expired(struct tc_query_session *s, Tracecollect__V1__Finding *f) {
+  const struct tc_select select = {
+    .stream = f->stream.data, .first_gen = f->gen, .last_gen = f->gen, .limit = 1
+  };
+  struct tb_diag ignored = { 0 };
+  bool is_expired = f->until_wall_ns + HOUR_NS < tc_wall_ns();
+
+  tb_rc rc = tc_catalog_segments(s->catalog, &select, take_segment, &is_expired, &ignored);
+  f->expired = (rc == TB_OK || rc == TB_END) && is_expired;
+}
+
+/* Without a catalog, which may be rebuilt just now, nothing is said to have expired. */
+static void mark_all_expired(struct tc_query_session *s, Tracecollect__V1__FindingsReply *reply) {
+  struct tb_diag ignored = { 0 };
+
+  if (tc__query_catalog(s, &ignored) != TB_OK) return;
+  for (size_t i = 0; i < reply->n_findings; i++) mark_expired(s, reply->findings[i]);
+}
+
 static tb_rc answer_findings(struct tc_query_session *s,
                              const Tracecollect__V1__FindingsRequest *ask, struct tb_diag *diag,
                              Tracecollect__V1__FindingsReply **out) {
@@ -146,7 +175,9 @@ static tb_rc answer_findings(struct tc_query_session *s,
   TB_TRY(begin_list(s, diag, &list));
   tb_rc rc = tc_findings_each(s->query->env.findings, &which, &list, add_finding);
   *out = list.reply;
-  return rc == TB_END ? TB_OK : rc;
+  if (rc != TB_OK && rc != TB_END) return rc;
+  mark_all_expired(s, list.reply);
+  return TB_OK;
 }
 
 static tb_rc answer_mute(struct tc_query_session *s, const Tracecollect__V1__MuteRequest *ask,

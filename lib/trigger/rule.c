@@ -450,6 +450,9 @@ static tb_rc parse_name(struct parser *p) {
     return tb_fail(p->diag, TB_BROKEN,
                    "\"%.60s\" is not a name: letters, digits and ._:-, at most %d", shown(p),
                    TR_NAME_MAX);
+  if (strncmp(p->word, "finding.", sizeof "finding." - 1) == 0)
+    return tb_fail(p->diag, TB_BROKEN, "rename \"%.60s\": names that begin with finding. are taken",
+                   p->word);
   if (strncmp(p->word, "alert.", sizeof "alert." - 1) == 0)
     return tb_fail(p->diag, TB_BROKEN,
                    "rename \"%.60s\": only rules that are built in begin with alert.", p->word);

@@ -134,6 +134,18 @@ class Findings(Case):
             self.assertEqual(refused.exception.code, 400)
             self.assertIn(words, refused.exception.read().decode())
 
+    @suites("release")
+    def test_its_trace_is_kept_longer_or_it_says_that_it_has_expired(self):
+        collector = Collector(self, *STOPS, "retention.age=1ms", "retention.every=1s")
+        rows = self.stops(collector)
+        segments = collector.json_lines("list")
+        self.assertEqual({(row["expired"], row["kept_by"]) for row in segments}, {(False, "finding.long_stop")})
+        self.assertEqual([row["expired"] for row in self.findings(collector)], [False] * len(rows))
+        self.assertEqual(collector.stop(), 0)
+        collector.settings.append("findings.keep_bytes=0")
+        collector.start()
+        wait_until("it has expired, too", lambda: any(row["expired"] for row in self.findings(collector)))
+
     def http(self, collector, query):
         with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/findings{query}", timeout=DEADLINE) as answer:
             return json.load(answer)

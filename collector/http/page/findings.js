@@ -39,9 +39,11 @@ function update(node, f) {
   setText(told, story(f));
   setData(node, "open", f.open);
   setData(node, "finding", f.id);
-  if (buttons.dataset.fetch === f.fetch) return;
-  buttons.dataset.fetch = f.fetch;
-  buttons.replaceChildren(...(f.link ? [element("a", { className: "link", href: f.link }, "timeline")] : []), copyButton("copy fetch line", f.fetch));
+  const trace = `${f.fetch} ${f.expired}`;
+  if (buttons.dataset.trace === trace) return;
+  buttons.dataset.trace = trace;
+  const link = f.link ? [element("a", { className: "link", href: f.link }, "timeline")] : [];
+  buttons.replaceChildren(...(f.expired ? [element("span", { className: "muted" }, "its trace has expired")] : [...link, copyButton("copy fetch line", f.fetch)]));
 }
 
 export class Findings {

@@ -42,6 +42,11 @@ struct tc__round {
   uint64_t over[AT_ONCE];
   size_t nservices, service; /* service: the next one; the oldest segments of all are before them */
   bool at_services;
+  /* Segments kept only by findings: the oldest ones, by which there are too many, are not spared. Rows may be looked at again. */
+  uint64_t finding_bytes, finding_over;
+  struct tc__walked { /* of the last one that was not spared, or was; id 0: none */
+    uint64_t arrival_ns, id;
+  } dropped, spared;
 };
 
 static uint64_t subtract(uint64_t a, uint64_t b) {
@@ -195,10 +200,37 @@ static bool is_sample(const struct tc__round *round, const struct tc_segment_row
   return every != 0 && row->first_wall_ns / every != row->last_wall_ns / every;
 }
 
-/* The segment is kept by a trigger or is a sample, and not too old for that. */
+/* Returns true if the row was met before, in the order of a walk. */
+static bool is_up_to(const struct tc_segment_row *row, const struct tc__walked *to) {
+  if (row->last_arrival_ns != to->arrival_ns) return row->last_arrival_ns < to->arrival_ns;
+  return row->id <= to->id;
+}
+
+static bool is_finding_spared(struct tc__round *round, const struct tc_segment_row *row) {
+  if (is_up_to(row, &round->dropped)) return false;
+  if (round->at_services || is_up_to(row, &round->spared)) return true;
+  bool spared = round->finding_over == 0;
+  round->finding_over = subtract(round->finding_over, row->bytes);
+  if (spared) round->finding_bytes += row->bytes;
+  *(spared ? &round->spared : &round->dropped) =
+      (struct tc__walked){ row->last_arrival_ns, row->id };
+  return spared;
+}
+
+/* A trigger or a finding keeps the segment. */
+static bool is_kept_for(struct tc__round *round, const struct tc_segment_row *row) {
+  char rule[TC_KEEP_RULE_MAX + 1];
+
+  if (!tc_keeps_meets(round->retaining->env->opt.keeps, row->stream, row->service,
+                      row->first_wall_ns, row->last_wall_ns, rule))
+    return false;
+  return !tc_keep_is_of_finding(rule) || is_finding_spared(round, row);
+}
+
+/* The segment is kept or is a sample, and not too old for that. */
 static bool is_spared(struct tc__round *round, const struct tc_segment_row *row) {
   bool spared = !round->is_second && row->last_arrival_ns >= round->kept_old_before_ns &&
-                (is_sample(round, row) || is_kept(round, row));
+                (is_sample(round, row) || is_kept_for(round, row));
 
   round->has_spared |= spared;
   return spared;
@@ -382,6 +414,7 @@ static struct tc__round *begin_round(struct tc__retaining *retaining, bool is_ti
   round->old_before_ns = tc_retention_old_before(pace, config->retention_age);
   round->sample_every_ns = config->retention_sample_every;
   round->kept_old_before_ns = tc_retention_old_before(pace, config->retention_kept_age);
+  round->finding_over = subtract(retaining->finding_bytes, config->findings_keep_bytes);
   return round;
 }
 
@@ -417,6 +450,7 @@ static void end_round(struct tc__round *round) {
   unmark_catalog(retaining);
   look_at_floor(round);
   retaining->bytes = atomic_load(&retaining->env->opt.stats->archive_bytes);
+  retaining->finding_bytes = round->finding_bytes;
   retaining->segments += round->taken;
   if (round->failed > REPORTED_MAX)
     tc__note_as(retaining->env, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",

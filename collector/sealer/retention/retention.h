@@ -40,6 +40,7 @@ struct tc__retaining {
   struct tc__round *round;     /* in progress; NULL: none */
   bool is_begun;               /* a round has begun since the start */
   uint64_t bytes;              /* of the archive after the last round */
+  uint64_t finding_bytes;      /* kept only by findings, in the last round */
   uint64_t slice_bytes;        /* of the archive after the last slice */
   uint64_t next_ns;            /* no slice between other work before this time */
   uint64_t segments, noted_ns; /* deleted since the last log line; time of that line */

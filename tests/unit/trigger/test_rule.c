@@ -152,6 +152,8 @@ Test(rule, keep_has_a_reach_and_two_sides) {
 Test(rule, what_is_wrong_is_named) {
   refused("", "\"the end\" is not a name");
   refused("a/b WHEN", "\"a/b\" is not a name");
+  refused("finding.leak WHEN finding leak DO keep",
+          "rename \"finding.leak\": names that begin with finding. are taken");
   refused("alert.slow WHEN finding leak DO alert",
           "rename \"alert.slow\": only rules that are built in begin with alert.");
   refused("slow", "expected WHEN, not \"the end\"");

@@ -19,23 +19,29 @@ static struct tc_config config = { .findings_keep = 3600 * SECOND,
                                    .findings_max = 5,
                                    .findings_quiet = 60 * SECOND };
 static struct tc_findings *findings;
+static struct tc_keeps *keeps;
 static struct tb_diag wrong;
 
 static void open_findings(void) {
+  const struct tc_findings_env env = { &config, state, keeps };
   struct tb_diag diag = { 0 };
 
-  cr_assert_eq(tc_findings_open(&config, state, &diag, &wrong, &findings), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_findings_open(&env, &diag, &wrong, &findings), TB_OK, "%s", diag.text);
 }
 
 static void make_state(void) {
+  struct tb_diag diag = { 0 };
+
   cr_assert_not_null(mkdtemp(dir));
   state = open(dir, O_RDONLY | O_DIRECTORY);
   cr_assert_geq(state, 0);
+  cr_assert_eq(tc_keeps_open(state, &diag, &wrong, &keeps), TB_OK, "%s", diag.text);
   open_findings();
 }
 
 static void remove_state(void) {
   tc_findings_free(findings);
+  tc_keeps_free(keeps);
   unlinkat(state, "findings", 0);
   close(state);
   rmdir(dir);
@@ -304,6 +310,33 @@ Test(findings, a_mute_is_for_one_that_there_is) {
   cr_assert_not(tc_finding_is_muted(&f, now + SECOND));
   cr_assert_eq(tc_findings_mute(findings, id, 0, "why", &f), TB_OK);
   cr_assert_str_eq(f.mute_reason, "");
+}
+
+static bool keeps_from(uint64_t from_ns, uint64_t until_ns) {
+  const struct tc_sighting s = leak_of("shop", "host:1", "");
+  char rule[TC_KEEP_RULE_MAX + 1] = "";
+
+  bool is_met = tc_keeps_meets(keeps, s.stream, "shop", from_ns, until_ns, rule);
+  cr_assert_str_eq(rule, is_met ? "finding.leak" : "");
+  return is_met;
+}
+
+Test(findings, the_trace_is_kept_where_one_begins_and_not_while_it_goes_on) {
+  struct tc_sighting s = leak_of("shop", "host:1", "main.leak:12");
+
+  see(&s);
+  cr_assert(keeps_from(0, BEGIN));
+  cr_assert_not(keeps_from(0, BEGIN - 1));
+  cr_assert(keeps_from(BEGIN + 20 * SECOND, UINT64_MAX));
+  cr_assert_not(keeps_from(BEGIN + 20 * SECOND + 1, UINT64_MAX));
+  s.until_ns += 600 * SECOND;
+  s.times = 0;
+  see(&s);
+  cr_assert_eq(tc_keeps_count(keeps), 1);
+  pass(61 * SECOND);
+  see(&s);
+  cr_assert(keeps_from(BEGIN + 610 * SECOND, UINT64_MAX), "it began again");
+  cr_assert_not(keeps_from(BEGIN + 21 * SECOND, BEGIN + 579 * SECOND), "30 s before at most");
 }
 
 Test(findings, open_ones_come_first_then_the_newest) {

@@ -160,6 +160,34 @@ Test(store_retention, what_a_trigger_keeps_has_an_age_of_its_own) {
   tt_expect_proven(&tt);
 }
 
+/* A minute deletes a tenth of the archive, at least one: the oldest of those that only a finding keeps. */
+Test(store_retention, what_findings_keep_has_a_size_of_its_own) {
+  keep_the_oldest_of(SEGMENTS);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tc_segment_row last = row_of(SEGMENTS);
+  struct tc_keep keep = { .until_ns = last.last_wall_ns,
+                          .noted_ns = tc_wall_ns(),
+                          .rule = TC_KEEP_FINDING "leak",
+                          .of_stream = true };
+  memcpy(keep.stream, last.stream, sizeof keep.stream);
+  cr_assert_eq(tc_keeps_add(tc_store_keeps(tt.store), &keep), TB_OK);
+  struct tb_diag diag = { 0 };
+  cr_assert_eq(tc_keeps_save(tc_store_keeps(tt.store), &diag), TB_OK, "%s", diag.text);
+  tt_store_stop(&tt);
+  tt.config.retention_age = 1;
+  tt.config.findings_keep_bytes = UINT64_MAX;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  for (unsigned i = 0; i < 20; i++) tt_barrier(&tt); /* rounds that find them */
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), SEGMENTS);
+  tt_store_stop(&tt);
+  tt.config.findings_keep_bytes = last.bytes;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(row_of(KEPT_GEN + 1).expired);
+  cr_assert_not(row_of(KEPT_GEN).expired, "a rule keeps it");
+  cr_assert_not(row_of(SEGMENTS).expired, "the newest of those that a finding keeps");
+  tt_expect_proven(&tt);
+}
+
 /* If there is room for two, the kept segment and the youngest stay. If there is no room, the kept segment is deleted, too. */
 Test(store_retention, what_a_trigger_keeps_goes_last_where_there_is_no_room) {
   keep_the_oldest_of(SEGMENTS);
