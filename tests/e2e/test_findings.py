@@ -134,6 +134,28 @@ class Findings(Case):
             self.assertEqual(refused.exception.code, 400)
             self.assertIn(words, refused.exception.read().decode())
 
+    @suites("release", "asan")
+    def test_they_are_a_table_of_sql(self):
+        collector = Collector(self, *STOPS)
+        rows = {row["id"]: row for row in self.stops(collector)}
+        collector.send(self.trace("g26-gens"), "shop", "two")
+        wait_until("both are in it", lambda: all(row["count"] == 2 for row in self.findings(collector)))
+        asked = "SELECT stream, id, kind, place, cause, words, open, count, peak, peak_unit, instances, gen, expired, muted, last_ns - began_ns AS lasted FROM findings"
+        table = collector.json_lines("query", "--service", "shop", asked)
+        self.assertEqual({row["id"] for row in table}, set(rows))
+        for row in table:
+            want = self.findings(collector, "list", row["id"])[0]
+            self.assertEqual({key: row[key] for key in ("kind", "place", "cause", "words", "count", "peak", "peak_unit", "gen")},
+                             {key: want[key] for key in ("kind", "place", "cause", "words", "count", "peak", "peak_unit", "gen")})
+            self.assertEqual((row["open"], row["expired"], row["muted"], row["count"]), (1, 0, 0, 2))
+            self.assertEqual(json.loads(row["instances"]), want["instances"])
+            self.assertEqual(row["stream"], f"shop/two/{want['stream']}")
+            self.assertGreaterEqual(row["lasted"], 0)
+        self.assertIn("findings are a collector's, not a trace's", self.tracectl("query", self.trace("g26-gens"), "SELECT * FROM findings", expect=2).err)
+        both = "SELECT f.id, count(*) AS n FROM findings f, generations g WHERE f.gen = g.gen GROUP BY 1"
+        self.assertEqual({row["id"]: row["n"] for row in collector.json_lines("query", "--service", "shop", "--all", both)}, {ident: 2 for ident in rows})
+        self.assertIn("DELETE is refused", collector.ask("query", "--service", "shop", "DELETE FROM findings", expect=2).err)
+
     @suites("release")
     def test_its_trace_is_kept_longer_or_it_says_that_it_has_expired(self):
         collector = Collector(self, *STOPS, "retention.age=1ms", "retention.every=1s")

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl query [FILE... | SELECTOR...] 'SQL': traces as tables. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/query/saved.h"
 #include "tools/tracectl/query/sql.h"
+#include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/term/tracectl.h"
 
 struct query_options {
@@ -47,18 +49,53 @@ static int take_arguments(struct query_options *o, int argc, char **argv) {
   return TK_DONE;
 }
 
-static int query(struct query_options *o) {
+static int run(const struct query_options *o, const Tracecollect__V1__FindingsReply *findings) {
   enum tk_rows_format format = o->json ? TK_ROWS_JSON : o->csv ? TK_ROWS_CSV : TK_ROWS_TEXT;
   struct tk_traces traces;
 
+  if (!tk_traces_open(&traces, o->inputs.place, o->inputs.n))
+    return tk_fail("query", "out of memory");
+  traces.findings = findings;
+  int code = o->pprof != NULL ? tk_sql_profile(&traces, o->sql, o->pprof)
+                              : tk_sql_run(&traces, o->sql, format, stdout);
+  tk_traces_close(&traces);
+  return code;
+}
+
+/* Asks the collector for its findings, which live until the client is closed. */
+static int run_with_findings(const struct query_options *o) {
+  Tracecollect__V1__FindingsRequest request = TRACECOLLECT__V1__FINDINGS_REQUEST__INIT;
+  const Tracecollect__V1__FindingsReply *reply;
+  struct tk_client *client;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (o->inputs.selector.service != NULL)
+    request.service = (char *)(uintptr_t)o->inputs.selector.service;
+  request.since_ns = o->inputs.selector.since_wall_ns;
+  tb_rc rc = tk_client_open(&o->inputs.client, &diag, &client);
+  if (rc != TB_OK) return tk_remote_fail("query", rc, &diag);
+  rc = tk_client_ask(client, TP_ROUTE_FINDINGS, "", &request.base, &diag, &reply);
+  int code = rc == TB_OK ? run(o, reply) : tk_remote_fail("query", rc, &diag);
+  tk_client_close(client);
+  return code;
+}
+
+/* Is a table of traces named? Without one, none is fetched. */
+static bool names_traces(const char *sql) {
+  for (size_t i = 0; tk_tables_name(i) != NULL; i++)
+    if (strcasestr(sql, tk_tables_name(i)) != NULL) return true;
+  return false;
+}
+
+static int query(struct query_options *o) {
+  bool wants_findings = strcasestr(o->sql, "findings") != NULL;
+
+  if (wants_findings && o->n_files > 0)
+    return tk_usage("query", "findings are a collector's, not a trace's: --service S");
+  if (wants_findings && !names_traces(o->sql)) return run_with_findings(o);
   int code = tk_inputs_open(&o->inputs, o->files, o->n_files);
-  if (code == TK_DONE && !tk_traces_open(&traces, o->inputs.place, o->inputs.n))
-    code = tk_fail("query", "out of memory");
-  if (code == TK_DONE) {
-    code = o->pprof != NULL ? tk_sql_profile(&traces, o->sql, o->pprof)
-                            : tk_sql_run(&traces, o->sql, format, stdout);
-    tk_traces_close(&traces);
-  }
+  if (code == TK_DONE) code = wants_findings ? run_with_findings(o) : run(o, NULL);
   tk_inputs_close(&o->inputs);
   return code;
 }

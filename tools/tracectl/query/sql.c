@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/tracectl/query/findings.h"
 #include "tools/tracectl/query/profile.h"
 #include "tools/tracectl/query/tables.h"
 #include "tools/tracectl/term/tracectl.h"
@@ -187,6 +188,7 @@ static int open_query(struct query *q, struct tk_traces *traces, sqlite3_stmt **
 
   if (rc == SQLITE_OK) rc = tk_tables_add(q->db, traces);
   if (rc == SQLITE_OK) rc = add_functions(q->db, traces);
+  if (rc == SQLITE_OK && traces->findings != NULL) rc = tk_findings_add(q->db, traces->findings);
   if (rc == SQLITE_OK) rc = close_off(q);
   return rc == SQLITE_OK ? prepare(q, out) : tk_fail("query", "%s", sqlite3_errstr(rc));
 }

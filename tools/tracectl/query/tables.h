@@ -13,11 +13,13 @@
 
 #include <sqlite3.h>
 
+#include "proto/archive.pb-c.h"
 #include "tools/tracectl/query/trace.h"
 
 struct tk_traces {
   struct tk_trace *trace;
   size_t n;
+  const Tracecollect__V1__FindingsReply *findings; /* NULL: there is no table of them */
 };
 
 /* places are copied, but not their texts. Returns false if memory cannot be allocated. */
