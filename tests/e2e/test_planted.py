@@ -230,6 +230,7 @@ class Alerts(HeardAtOnce, PlantedCase):
             self.collector.send(TRACES[fault], "shop", fault)
         for fault in faults:
             self.await_last("faults", fault, fault)
+        Alerts.kept = self.collector.json_lines("findings", "--service", "shop")
         return faults
 
     def await_last(self, name, instance, fault):
@@ -303,6 +304,19 @@ class Alerts(HeardAtOnce, PlantedCase):
         words = text.split("; why: tracectl ")[1].split()
         why = self.collector.ask(*words, "--window", "all").out
         self.assertRegex(why, r"behind goroutine \d+ main\.\(\*shop\)\.flush")
+
+    def test_each_is_kept_as_one_finding_with_its_place_and_cause(self):
+        """However many alerts there were: a finding that a busy machine makes may stand beside it."""
+        for fault, kind, place, cause in (("deadlock", "deadlock", "main.take", ""), ("convoy", "convoy", SHOP + "reserve", ""),
+                                          ("fsync", "stall", SHOP + "reserve", "main.slowSync"), ("leak", "leak", SHOP + "forgotten", SHOP + "plantLeak"),
+                                          ("assist", "assists", "", ""), ("starved", "starved", "", "")):
+            found = [row for row in self.kept if row["kind"] == kind and fault in row["instances"] and (row["place"].rsplit(":", 1)[0], row["cause"]) == (place, cause)]
+            self.assertEqual(len(found), 1, (fault, self.kept))
+            alerts = [alert for alert in self.of_fault[fault][1] if alert["message"]["id"] == f"/finding/{kind}"]
+            self.assertGreaterEqual(found[0]["count"], len(alerts) if kind in ("convoy", "leak") else 1)
+            self.assertLessEqual(found[0]["began_at"], found[0]["last_at"])
+            self.assertEqual(found[0]["peak"] > 0, kind not in ("assists", "starved"))
+        self.assertEqual([row for row in self.kept if "none" in row["instances"]], [])
 
     def test_of_nothing(self):
         self.assertEqual(self.of_fault["none"][1], [])
