@@ -490,6 +490,10 @@ tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *
   return TB_OK;
 }
 
+size_t to_analyses_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out) {
+  return to__analysis_stw.stops(a, max, out);
+}
+
 const struct to_report *to_analyses_last_report(const struct to_analyses *a) {
   return &a->report;
 }

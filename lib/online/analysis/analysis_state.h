@@ -73,6 +73,8 @@ struct to_analysis_ops {
   /* Reports what is open for at least age_ns to the watch, each once. */
   tb_rc (*overdue)(struct to_analyses *a, to_ns age_ns);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);
+  /* As to_analyses_stops(); only stw has it. */
+  size_t (*stops)(const struct to_analyses *a, size_t max, struct to_stop_total *out);
   /* Reports current findings. Their words are in report_arena. */
   tb_rc (*findings)(struct to_analyses *a, const struct to_finding_sink *sink);
 };

@@ -328,7 +328,7 @@ static tb_rc end_stop(struct to_analyses *a, const struct to_event *ev) {
   return to_windows_add(w, who, stop.begin, ev->time, stop.stack, false);
 }
 
-size_t to_analyses_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out) {
+static size_t stw_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out) {
   const struct to_stw *s = state(a);
   size_t n = s->kinds < max ? s->kinds : max;
 
@@ -448,4 +448,5 @@ const struct to_analysis_ops to__analysis_stw = {
   .event = stw_event,
   .epoch = stw_epoch,
   .report = stw_report,
+  .stops = stw_stops,
 };
