@@ -85,7 +85,7 @@ static void ask_all(struct tc_reports *reports, const struct tc_report_select *s
 tb_rc tc__reports_ask(struct tc_reports *reports, const struct tc_report_select *select) {
   size_t room = select->stream != NULL ? 1 : reports->streams + 1;
   struct tc__report_wait wait = { .asks = calloc(room, sizeof *wait.asks) };
-  struct timespec end = tc_from_now(TC_REPORTS_WAIT_MS);
+  struct timespec end = tc_from_now(select->wait_ms != 0 ? select->wait_ms : TC_REPORTS_WAIT_MS);
 
   if (wait.asks == NULL) return TB_NOMEM;
   ask_all(reports, select, &wait);

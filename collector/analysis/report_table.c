@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams are in a list in the order of their first publication, and in a hash table by id; each has a short list of reports. Ended
- * streams are also in a list of their own and are dropped first. A report is one block with a count of holders: the table, and every
- * reader whose snapshot contains it. */
+ * streams are also in a list of their own and are dropped first, then the older half of the reports that can be made again. A report
+ * is one block with a count of holders: the table, and every reader whose snapshot contains it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -95,6 +95,45 @@ static bool table_drop_oldest_closed(struct tc_reports *reports) {
   if (TAILQ_EMPTY(&reports->closed_ones)) return false;
   table_drop_stream(reports, TAILQ_FIRST(&reports->closed_ones));
   return true;
+}
+
+/* Returns when the oldest and the newest report of a live stream was made. */
+static void table_made_since(const struct tc_reports *reports, uint64_t *out_first,
+                             uint64_t *out_last) {
+  const struct tc__report_stream *s;
+
+  *out_first = UINT64_MAX;
+  *out_last = 0;
+  TAILQ_FOREACH(s, &reports->all, all)
+  for (const struct tc__report_snapshot *r = s->reports; r != NULL && s->maker != NULL;
+       r = r->next) {
+    if (r->published_ns < *out_first) *out_first = r->published_ns;
+    if (r->published_ns > *out_last) *out_last = r->published_ns;
+  }
+}
+
+static bool can_be_made(const struct tc__report_stream *stream,
+                        const struct tc__report_snapshot *report, enum to_window *out_window) {
+  return stream->maker != NULL && report->kinds != 0 && to_window_find(report->window, out_window);
+}
+
+/* Drops the older ones of the reports that can be made again, but not fresh. */
+static void table_drop_made(struct tc_reports *reports, const struct tc__report_snapshot *fresh) {
+  struct tc__report_stream *s;
+  uint64_t first, last;
+
+  table_made_since(reports, &first, &last);
+  TAILQ_FOREACH(s, &reports->all, all)
+  for (struct tc__report_snapshot **at = &s->reports; *at != NULL;) {
+    enum to_window window;
+    if (*at != fresh && (*at)->published_ns <= first + (last - first) / 2 &&
+        can_be_made(s, *at, &window)) {
+      s->outdated.kinds[window] |= (*at)->kinds;
+      table_drop_report(reports, at);
+    } else {
+      at = &(*at)->next;
+    }
+  }
 }
 
 static struct tc__report_stream *table_add(struct tc_reports *reports, const unsigned char *id,
@@ -204,6 +243,7 @@ static tb_rc table_take(struct tc_reports *reports, const struct tc_report *repo
   table_put(reports, stream, fresh);
   while (reports->bytes > reports->bytes_max && table_drop_oldest_closed(reports)) {
   }
+  if (reports->bytes > reports->bytes_max) table_drop_made(reports, fresh);
   if (reports->bytes > reports->bytes_max) {
     struct tc__report_snapshot **at = &stream->reports;
 
@@ -289,6 +329,17 @@ static size_t table_walk(struct tc_reports *reports, const struct tc_report_sele
     return walk_stream(tc__reports_find(reports, select->stream), select, held);
   for (struct tc__report_stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
     n += walk_stream(s, select, held != NULL ? held + n : NULL);
+  return n;
+}
+
+size_t tc_reports_live(struct tc_reports *reports, const struct tc_report_select *select) {
+  const struct tc__report_stream *s;
+  size_t n = 0;
+
+  pthread_mutex_lock(&reports->lock);
+  TAILQ_FOREACH(s, &reports->all, all)
+  n += s->ended_wall_ns == 0 && tc__report_stream_fits(select, s);
+  pthread_mutex_unlock(&reports->lock);
   return n;
 }
 

@@ -12,10 +12,11 @@
  *
  * This is the one table that threads share under a lock, held only to look up a stream and swap a pointer. No
  * publisher waits for a reader: readers take references and release the lock first. A reader waits for the loops
- * TC_REPORTS_WAIT_MS at most and then gets the last version of each report. Readers are threads that may block, never loops.
+ * for some time (wait_ms) and then gets the last version of each report. Readers are threads that may block, never loops.
  *
  * Memory    at most bytes_max of packed bytes; above that, and above TC_REPORTS_CLOSED_MAX closed streams,
- *           the streams that ended first are dropped. Lent memory is valid until the callback returns.
+ *           the streams that ended first are dropped, then the older ones of reports that can be made again. Lent memory is
+ *           valid until the callback returns.
  * Threads   any; see above. A maker's functions: the thread that makes its reports.
  * Errors    new: TB_NOMEM, TB_IO. publish: TB_BUDGET (the report is not kept), TB_NOMEM. outdate: TB_NOMEM.
  *           collect: TB_NOMEM, the callback's.
@@ -43,7 +44,8 @@ struct tc_report {
 struct tc_report_select {
   const unsigned char *stream;
   const char *service, *instance, *kind, *window;
-  uint32_t kinds; /* bits of enum to_analysis_kind, 0: all; unknown kinds always fit */
+  uint32_t kinds;   /* bits of enum to_analysis_kind, 0: all; unknown kinds always fit */
+  uint32_t wait_ms; /* 0: TC_REPORTS_WAIT_MS */
 };
 
 /* A set of reports of one stream. */
@@ -84,6 +86,8 @@ struct tc_report_set tc_reports_outdated(struct tc_reports *reports, const unsig
 void tc_reports_close(struct tc_reports *reports, const unsigned char *stream);
 
 typedef tb_rc tc_report_fn(void *self, const struct tc_report *report);
+/* Returns the number of selected streams that have not ended. */
+size_t tc_reports_live(struct tc_reports *reports, const struct tc_report_select *select);
 /* Has reports made that are out of date, then calls each for all, by stream (in order of creation), kind and window. If
  * each returns another code than TB_OK, the walk ends with that code. No lock is held, so each may take its time. */
 TB_MUST tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_select *select,

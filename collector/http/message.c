@@ -79,21 +79,35 @@ void tc__question_fini(struct tc__http_question *q) {
 }
 
 /* Parses a copy of the query: a worker parses it again. */
-bool tc__asks_to_settle(const struct tc__http_conn *c) {
+/* Settled lists, sums of streams, and sums of kept reports. */
+static bool takes_time(enum tp_route_id route, const ProtobufCMessage *ask) {
+  switch (route) {
+  case TP_ROUTE_SEGMENTS: return ((const Tracecollect__V1__ListRequest *)ask)->settle;
+  case TP_ROUTE_HISTORY: return ((const Tracecollect__V1__HistoryRequest *)ask)->sum;
+  case TP_ROUTE_REPORT: {
+    const Tracecollect__V1__ReportRequest *of = (const Tracecollect__V1__ReportRequest *)ask;
+    return *of->service != '\0' && *of->instance == '\0' && of->stream.len == 0;
+  }
+  default: return false;
+  }
+}
+
+bool tc__asks_for_time(const struct tc__http_conn *c) {
   char query[TC_HTTP_URL_MAX + 1];
   struct tb_arena arena;
-  ProtobufCMessage *list;
+  ProtobufCMessage *ask;
   struct tb_diag diag;
   struct tb_mem mem;
 
+  if (c->route->method != TP_GET) return false;
   tb_diag_clear(&diag);
   tb_mem_init(&mem, tb_mem_libc, NULL, QUESTION_MEMORY_MAX);
   tb_arena_init(&arena, &mem, 4 << 10);
   strcpy(query, c->head.request.query);
-  bool settles = read_parameters(c->route, query, &arena, &diag, &list) == TB_OK &&
-                 ((Tracecollect__V1__ListRequest *)list)->settle;
+  bool takes = read_parameters(c->route, query, &arena, &diag, &ask) == TB_OK &&
+               takes_time(c->route->id, ask);
   tb_arena_fini(&arena);
-  return settles;
+  return takes;
 }
 
 /* --- ids ----------------------------------------------------------------------------------------- */

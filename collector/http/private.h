@@ -230,7 +230,8 @@ struct tc__http_question {
 bool tc__question_read(struct tc__http_conn *c, struct tc__http_question *q);
 void tc__question_fini(struct tc__http_question *q);
 bool tc__wants_protobuf(const struct tc__http_conn *c);
-bool tc__asks_to_settle(const struct tc__http_conn *c);         /* for TP_ROUTE_SEGMENTS */
+/* Returns true for a GET whose answer may take seconds. */
+bool tc__asks_for_time(const struct tc__http_conn *c);
 bool tc__read_id(const struct tc__http_conn *c, uint64_t *out); /* id after the route's path */
 void tc__write_id(uint64_t id, char out[TC__ID_HEX + 1]);
 /* packed: protobuf; else JSON. */

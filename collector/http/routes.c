@@ -56,17 +56,13 @@ static void answer_readyz(struct tc__http_conn *c) {
   tc__answer_fini(&a);
 }
 
-static void answer_segments(struct tc__http_conn *c) {
-  tc__conn_work(c, tc__asks_to_settle(c) ? TC__LANE_WAIT : TC__LANE_QUICK, "application/json",
-                tc__api_segments);
-}
-
 static const struct work {
   enum tc__http_lane_kind lane;
   void (*run)(struct tc__http_job *job, struct tc_query_session *session);
 } works[TP_ROUTES] = {
   [TP_ROUTE_METRICS] = { TC__LANE_HEALTH, tc__api_metrics },
   [TP_ROUTE_STREAMS] = { TC__LANE_QUICK, tc__api_streams },
+  [TP_ROUTE_SEGMENTS] = { TC__LANE_QUICK, tc__api_segments },
   [TP_ROUTE_REPORTS] = { TC__LANE_QUICK, tc__api_reports },
   [TP_ROUTE_REPORT] = { TC__LANE_QUICK, tc__api_report },
   [TP_ROUTE_HISTORY] = { TC__LANE_QUICK, tc__api_history },
@@ -87,8 +83,9 @@ static void answer_by_worker(struct tc__http_conn *c) {
     [TP_TEXT] = "text/plain; version=0.0.4; charset=utf-8", /* metrics */
   };
   const struct work *work = &works[c->route->id];
+  bool waits = work->lane == TC__LANE_QUICK && tc__asks_for_time(c);
 
-  tc__conn_work(c, work->lane, types[c->route->kind], work->run);
+  tc__conn_work(c, waits ? TC__LANE_WAIT : work->lane, types[c->route->kind], work->run);
 }
 
 /* Files of pages whose path names a stream or a service. NULL: the path names the file. */
@@ -119,16 +116,25 @@ static void answer_page(struct tc__http_conn *c) {
 
 /* NULL: answer_by_worker() answers. */
 static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
-  [TP_ROUTE_HEALTHZ] = answer_healthz,   [TP_ROUTE_READYZ] = answer_readyz,
-  [TP_ROUTE_SEGMENTS] = answer_segments, [TP_ROUTE_SEGMENT] = tc__http_file_begin,
-  [TP_ROUTE_VERIFY] = tc__verify_begin,  [TP_ROUTE_JOB] = tc__job_poll,
-  [TP_ROUTE_JOB_END] = tc__job_end,      [TP_ROUTE_LEASE_OPEN] = tc__lease_open,
-  [TP_ROUTE_LEASE] = tc__lease_next,     [TP_ROUTE_LEASE_END] = tc__lease_release,
-  [TP_ROUTE_SPANS] = tc__timeline_begin, [TP_ROUTE_SPAN] = tc__timeline_begin,
-  [TP_ROUTE_STATE] = tc__timeline_begin, [TP_ROUTE_STRETCH] = tc__timeline_begin,
-  [TP_ROUTE_WHY] = tc__timeline_begin,   [TP_ROUTE_LIVE] = tc__live_begin,
-  [TP_ROUTE_PAGE_SERVICE] = answer_page, [TP_ROUTE_PAGE_TIMELINE] = answer_page,
-  [TP_ROUTE_PAGE_ARCHIVE] = answer_page, [TP_ROUTE_PAGE_WHY] = answer_page,
+  [TP_ROUTE_HEALTHZ] = answer_healthz,
+  [TP_ROUTE_READYZ] = answer_readyz,
+  [TP_ROUTE_SEGMENT] = tc__http_file_begin,
+  [TP_ROUTE_VERIFY] = tc__verify_begin,
+  [TP_ROUTE_JOB] = tc__job_poll,
+  [TP_ROUTE_JOB_END] = tc__job_end,
+  [TP_ROUTE_LEASE_OPEN] = tc__lease_open,
+  [TP_ROUTE_LEASE] = tc__lease_next,
+  [TP_ROUTE_LEASE_END] = tc__lease_release,
+  [TP_ROUTE_SPANS] = tc__timeline_begin,
+  [TP_ROUTE_SPAN] = tc__timeline_begin,
+  [TP_ROUTE_STATE] = tc__timeline_begin,
+  [TP_ROUTE_STRETCH] = tc__timeline_begin,
+  [TP_ROUTE_WHY] = tc__timeline_begin,
+  [TP_ROUTE_LIVE] = tc__live_begin,
+  [TP_ROUTE_PAGE_SERVICE] = answer_page,
+  [TP_ROUTE_PAGE_TIMELINE] = answer_page,
+  [TP_ROUTE_PAGE_ARCHIVE] = answer_page,
+  [TP_ROUTE_PAGE_WHY] = answer_page,
   [TP_ROUTE_PAGE] = answer_page,
 };
 

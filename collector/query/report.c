@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of streams. Those of a whole service are also added up, as they are read: a service may have more streams than
  * one answer has room for. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "collector/query/private.h"
 #include "pack/sum.h"
 #include "proto/unpack.h"
 
-enum { PART_BYTES = 8 << 20 };
+enum {
+  PART_BYTES = 8 << 20,
+  SUM_WAIT_MS = 4000
+}; /* thousands of reports take some seconds; a collector ends within 5 s */
 
 typedef Tracecollect__V1__StreamReport StreamReport;
 typedef Tracecollect__V1__ReportRequest ReportRequest;
@@ -21,6 +26,7 @@ struct kind_sum {
 
 struct collecting {
   struct tc_query_session *s;
+  uint64_t live; /* streams that have not ended */
   bool sums, only_sums;
   size_t part_bytes;                       /* a sum of each kind has room for so much more */
   struct kind_sum kind[TO_ANALYSIS_KINDS]; /* zeroed: none yet */
@@ -68,17 +74,32 @@ static tb_rc take_report(void *self, const struct tc_report *report) {
   return c->only_sums ? TB_OK : add_to_list(c, report);
 }
 
+/* A report can be missing if memory or time was short. */
+static tb_rc note_missing(struct collecting *c, uint64_t parts, StreamReport *sum) {
+  Tracecollect__V1__Report *report = sum->report;
+  char note[100], **notes;
+
+  snprintf(note, sizeof note, "%" PRIu64 " of %" PRIu64 " streams are not in it: ask again.",
+           c->live - parts, c->live);
+  TB_TRY(tb_arena_alloc(&c->s->arena, (report->n_notes + 1) * sizeof *notes, &notes));
+  if (report->n_notes > 0) memcpy(notes, report->notes, report->n_notes * sizeof *notes);
+  report->notes = notes;
+  return tc__query_text(&c->s->arena, note, &notes[report->n_notes++]);
+}
+
 /* A single report has no sum, but is its own if only the sum was asked for. */
 static tb_rc take_sums(struct collecting *c) {
   StreamReport *sum;
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     struct tp_sum *of = &c->kind[k].sum;
+    uint64_t parts = of->parts;
     if (of->parts == 0 || (of->parts == 1 && !c->only_sums)) continue;
     TB_TRY(tp_sum_take(of, &c->s->arena, &sum));
     tp_sum_fini(of); /* its memory is needed for the next one */
     *of = (struct tp_sum){ 0 };
     TB_TRY(put(c, sum));
+    if (c->kind[k].has_live && parts < c->live) TB_TRY(note_missing(c, parts, sum));
   }
   return TB_OK;
 }
@@ -92,6 +113,7 @@ static void put_sums_first(struct collecting *c, size_t reports, StreamReport **
 
 static tb_rc collect(struct collecting *c, const struct tc_report_select *select,
                      Tracecollect__V1__ReportReply *reply) {
+  c->live = tc_reports_live(c->s->query->env.reports, select);
   TB_TRY(tc_reports_collect(c->s->query->env.reports, select, take_report, c));
   size_t reports = c->n;
   TB_TRY(take_sums(c));
@@ -123,6 +145,7 @@ static tb_rc read_ask(const ReportRequest *ask, struct tb_diag *diag, struct col
     .instance = *ask->instance != '\0' ? ask->instance : NULL,
     .kind = *ask->kind != '\0' ? ask->kind : NULL,
     .window = *ask->window != '\0' ? ask->window : NULL,
+    .wait_ms = c->sums ? SUM_WAIT_MS : 0,
   };
   return TB_OK;
 }

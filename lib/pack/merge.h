@@ -38,7 +38,10 @@ enum { TP_MERGE_ROWS = 4096 }; /* in each table at most; the rest is summed in "
 
 typedef tb_rc tp_merge_fn(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
                           size_t parts, Tracecollect__V1__StreamReport **out);
-TB_MUST tp_merge_fn tp_merge;
-TB_MUST tp_merge_fn tp_merge_stretches;
+TB_MUST tb_rc tp_merge(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
+                       size_t parts, Tracecollect__V1__StreamReport **out);
+TB_MUST tb_rc tp_merge_stretches(struct tb_arena *arena,
+                                 Tracecollect__V1__StreamReport *const *part, size_t parts,
+                                 Tracecollect__V1__StreamReport **out);
 
 #endif

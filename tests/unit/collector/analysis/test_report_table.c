@@ -96,6 +96,38 @@ Test(reports, ended_streams_give_way_and_live_ones_never_do) {
   tc_reports_free(reports);
 }
 
+static void wake_nobody(void *self) {
+  (void)self;
+}
+
+Test(reports, what_can_be_made_again_gives_way_the_oldest_first) {
+  static const unsigned char first[16] = { 1 }, second[16] = { 2 };
+  struct tc_report_select all = { .service = NULL };
+  struct tc_report_maker *maker;
+  struct tc_reports *reports;
+  struct seen seen = { .n = 0 };
+  struct tc_report r;
+
+  cr_assert_eq(tc_reports_new(10, &reports), TB_OK);
+  cr_assert_eq(tc_report_maker_new(reports, wake_nobody, NULL, &maker), TB_OK);
+  cr_assert_eq(tc_reports_outdate(maker, first, "shop", "host:1", 1), TB_OK);
+  cr_assert_eq(tc_reports_outdate(maker, second, "shop", "host:2", 2), TB_OK);
+  cr_expect_eq(tc_reports_live(reports, &all), 2);
+  r = report_of(first, "stw", "all", "1111");
+  cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
+  r = report_of(first, "syscall", "all", "2222");
+  cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
+  r = report_of(second, "stw", "all", "3333");
+  cr_assert_eq(tc_reports_publish(reports, &r), TB_OK);
+  cr_expect(tc_reports_outdated(reports, first).kinds[TO_WINDOW_ALL] & 1u << TO_ANALYSIS_STW);
+  cr_expect_not(tc_reports_outdated(reports, second).kinds[TO_WINDOW_ALL] & 1u << TO_ANALYSIS_STW);
+  tc_report_maker_free(maker);
+  cr_assert_eq(tc_reports_collect(reports, &all, see, &seen), TB_OK);
+  cr_expect_not_null(strstr(seen.text, "stw/all=3333"));
+  cr_expect_null(strstr(seen.text, "1111"));
+  tc_reports_free(reports);
+}
+
 /* An agent may come back when its stream is already marked as ended and the table is full. */
 Test(reports, a_stream_that_comes_back_does_not_give_way_to_itself) {
   static const unsigned char id[16] = { 1 };

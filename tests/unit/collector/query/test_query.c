@@ -368,6 +368,28 @@ Test(query, a_service_has_the_sum_of_its_live_streams) {
   cr_expect_eq(alive(reply->reports[0]), 1110, "none runs");
 }
 
+static void wake_nobody(void *self) {
+  (void)self;
+}
+
+/* The loop of one stream does not answer. */
+Test(query, a_sum_says_what_is_not_in_it) {
+  static const unsigned char silent[TC_REPORT_STREAM_BYTES] = { 9 };
+  Tracecollect__V1__ReportReply *reply;
+  struct tc_report_maker *maker;
+
+  publish(1, 10);
+  publish(2, 100);
+  cr_assert_eq(tc_report_maker_new(host.reports, wake_nobody, NULL, &maker), TB_OK);
+  cr_assert_eq(tc_reports_outdate(maker, silent, "shop", "host:9", 9), TB_OK);
+  tc_reports_missed(host.reports, silent, TO_ANALYSIS_STW, TO_WINDOW_10S);
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK);
+  cr_expect_eq(alive(reply->reports[0]), 110);
+  cr_assert_eq(reply->reports[0]->report->n_notes, 1);
+  cr_expect_str_eq(reply->reports[0]->report->notes[0], "1 of 3 streams are not in it: ask again.");
+  tc_report_maker_free(maker);
+}
+
 Test(query, a_sum_of_thousands_of_streams_takes_the_memory_of_some) {
   enum { STREAMS = 5000 };
   Tracecollect__V1__ReportReply *reply;
