@@ -244,6 +244,8 @@ static tb_rc prepare_analysis(struct tc__analysed *s) {
                                          .stacks_max = config->analysis_stacks_max,
                                          .room = &s->u->room,
                                          .is_live = true,
+                                         .has_stretches =
+                                             s->u->env.kept != NULL && config->reports_every != 0,
                                          .idle = s->u->idle_patterns };
   struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };
   struct to_event_sink sink = { s, on_events };

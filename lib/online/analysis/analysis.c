@@ -104,6 +104,7 @@ static tb_rc init(struct to_analyses *a) {
   to_windows_init(&a->windows, a->mem, &a->config.room->tally);
   config.slice = &a->config.room->slice;
   a->windows.sparing = a->config.is_live;
+  a->windows.has_stretches = a->config.has_stretches;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;
     for (unsigned bit = 0; bit < 32; bit++)

@@ -39,8 +39,9 @@ struct to_analysis_config {
   size_t stacks_max;      /* rows by stack; further stacks are summed in one row "other" */
   const char *idle; /* key analysis.idle, a list as in online/spans/stacks/idle.h; NULL: none */
   struct to_analysis_room *room; /* shared by the streams of a thread; NULL: an own one */
-  bool is_live;     /* keeps fewer lengths if the stream has few events (online/window/window.h) */
-  bool every_curve; /* computes the tables of gc with sweeps and by P too, which cost much */
+  bool is_live; /* keeps fewer lengths if the stream has few events (online/window/window.h) */
+  bool has_stretches; /* to_analyses_mark() will be called */
+  bool every_curve;   /* computes the tables of gc with sweeps and by P too, which cost much */
 };
 
 enum { TO_STACKS_MAX_DEFAULT = 4096 };

@@ -159,7 +159,7 @@ static tb_rc drop_slots(struct to_windows *w, size_t n) {
   struct to_stretch stretch = w->mark.stretch;
   size_t blocks = 1;
 
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && w->has_stretches; i++) {
     if (w->slot[i].before_mark) continue;
     if (w->slot[i].block != NULL) block[blocks++] = w->slot[i].block;
     to__stretch_join(&stretch, &w->slot[i].stretch);

@@ -15,7 +15,7 @@
  * a part of another series, its parent, which contains the sums and lengths of all its parts.
  *
  * Memory    from mem: a block (online/window/packed.h) for each of at most TO_SLOTS_MAX slots, one for all since the start,
- *           and one for what is after the mark and older than all windows.
+ *           and with has_stretches one for what is after the mark and older than all windows.
  *           A live stream (`sparing`), of which there can be thousands, keeps fewer buckets.
  * Threads   use each object from one thread at a time; the same for all that share a tally.
  * Time      the events' clock. If it goes back (a new epoch after a generation with broken times), the windows start
@@ -69,7 +69,8 @@ struct to_windows {
   struct to_slot slot[TO_SLOTS_MAX]; /* rising */
   size_t slots;
   bool sparing;
-  tb_rc failed; /* error while another stream took the tally; the next move returns it */
+  bool has_stretches; /* else TO_WINDOW_STRETCH lacks what is older than the windows */
+  tb_rc failed;       /* error while another stream took the tally; the next move returns it */
 };
 
 /* Returns the length of a window and of its slots; 0 for TO_WINDOW_ALL. */

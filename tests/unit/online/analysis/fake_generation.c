@@ -77,7 +77,8 @@ const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_
 }
 
 void tt_analyses_open(struct tt_analyses *t, to_ns blocked_after_ns, size_t stacks_max) {
-  struct to_analysis_config config = { .blocked_after_ns = blocked_after_ns,
+  struct to_analysis_config config = { .has_stretches = true,
+                                       .blocked_after_ns = blocked_after_ns,
                                        .stacks_max = stacks_max };
   tb_mem_init(&t->mem, tb_mem_libc, NULL, SIZE_MAX);
   cr_assert_eq(to_analyses_new(&t->mem, &config, &t->a), TB_OK);

@@ -20,6 +20,7 @@ static void setup_windows(struct fixture *f) {
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SIZE_MAX);
   to_tally_init(&f->tally, &f->mem);
   to_windows_init(&f->w, &f->mem, &f->tally);
+  f->w.has_stretches = true;
   cr_assert_eq(to_windows_attach(&f->w), TB_OK);
   cr_assert_eq(to_windows_series(&f->w, TO_NO_SERIES, &f->plain), TB_OK);
 }
@@ -273,6 +274,7 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
     tb_mem_init(&f.mem, tb_mem_libc, NULL, budget);
     to_tally_init(&f.tally, &f.mem);
     to_windows_init(&f.w, &f.mem, &f.tally);
+    f.w.has_stretches = true;
     if (to_windows_attach(&f.w) == TB_OK &&
         to_windows_series(&f.w, TO_NO_SERIES, &f.plain) == TB_OK) {
       for (int i = 0; i < 400; i++) {
