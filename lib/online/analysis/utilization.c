@@ -57,14 +57,17 @@ static void look_at(struct to_utilization *u, unsigned i, to_ns begin) {
 /* Moves the left edge to this time, while the right edge is on a level. The mean falls while the level at the right edge is lower
  * than at the left one. */
 static void move_left(struct to_utilization *u, unsigned i, to_ns begin, double right) {
-  double before = level_of(u, &u->step[u->left[i]]);
+  size_t at = u->left[i];
 
-  while (u->left[i] + 1 < u->known && u->step[u->left[i] + 1].time <= begin) {
-    const struct to_curve_step *left = &u->step[++u->left[i]];
+  if (at + 1 == u->known || u->step[at + 1].time > begin) return;
+  double before = level_of(u, &u->step[at]);
+  do {
+    const struct to_curve_step *left = &u->step[++at];
     double level = level_of(u, left);
+    u->left[i] = at;
     if (right <= before && right >= level) look_at(u, i, left->time);
     before = level;
-  }
+  } while (at + 1 < u->known && u->step[at + 1].time <= begin);
 }
 
 /* Checks windows that end up to this time, until which the last known step lasts. Only windows after which the mean may rise are

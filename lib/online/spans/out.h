@@ -91,8 +91,8 @@ HOT void meet_state(struct to_spans *s, const struct to_generation *gen, const s
 }
 
 HOT void count_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
-                     enum to_go_state state, const struct to_event *ev, uint64_t end_stack,
-                     uint64_t by_stack) {
+                     uint32_t slot, enum to_go_state state, const struct to_event *ev,
+                     uint64_t end_stack, uint64_t by_stack) {
   bool is_plain = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
   uint64_t ns = (uint64_t)ev->time - (uint64_t)g->since;
   bool done = false;
@@ -104,8 +104,8 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
   }
   if (TB_LIKELY(g->known)) {
     unsigned how = TO_SUMS_HOW(state, state == TO_GO_WAITING ? g->reason : g->cause);
-    done = is_plain ? to_span_sums_add_plain(s->sums, slot_of(s, g), state, ns)
-                    : to_span_sums_add(s->sums, slot_of(s, g), how, g->stack, by_stack, ns);
+    done = is_plain ? to_span_sums_add_plain(s->sums, slot, state, ns)
+                    : to_span_sums_add(s->sums, slot, how, g->stack, by_stack, ns);
   }
   if (TB_LIKELY(done)) return;
   struct to_span span = make_span(s, g, ev, end_stack, by_stack);
@@ -139,20 +139,20 @@ COLD void report_long_wait(struct to_spans *s, const struct to_generation *gen,
   if (rc != TB_OK) s->failed = rc;
 }
 
-/* by_life: of the event's context. g->state is state, except in a forged trace. */
+/* slot: of g. by_life: of the event's context. g->state is state, except in a forged trace. */
 HOT void put_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
-                   enum to_go_state state, const struct to_event *ev, uint64_t by_life,
-                   uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
+                   uint32_t slot, enum to_go_state state, const struct to_event *ev,
+                   uint64_t by_life, uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
   bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
 
   to__region_time(s, g, state, ev->time);
-  count_state(s, gen, g, state, ev, end_stack, by_stack);
+  count_state(s, gen, g, slot, state, ev, end_stack, by_stack);
   if (state == TO_GO_WAITING && TB_UNLIKELY(ev->time - g->since >= s->long_wait.min_ns))
     report_long_wait(s, gen, g);
   if (state == TO_GO_SYSCALL && call_is_counted(s, g, ev, lost_proc)) return;
   if (!comes_out(s, g, state, ev)) return;
   if (state == TO_GO_WAITING && s->sums != NULL &&
-      to_span_sums_is_idle(s->sums, slot_of(s, g), g->reason, g->stack, by_stack))
+      to_span_sums_is_idle(s->sums, slot, g->reason, g->stack, by_stack))
     return;
   struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
   if (state == TO_GO_SYSCALL) span->lost_proc = lost_proc;
@@ -163,7 +163,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
 HOT void put_runnable(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                       const struct to_event *ev) {
   to__region_time(s, g, TO_GO_RUNNABLE, ev->time);
-  count_state(s, gen, g, TO_GO_RUNNABLE, ev, 0, g->made_by_stack);
+  count_state(s, gen, g, ev->slot, TO_GO_RUNNABLE, ev, 0, g->made_by_stack);
   if (!comes_out(s, g, TO_GO_RUNNABLE, ev)) return;
   put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;
 }

@@ -324,7 +324,7 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   uint64_t stack = ev->args[1];
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  put_state(s, gen, g, slot_of(s, g), TO_GO_RUNNING, ev, g->life, stack, stack, false);
   if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
   enter(s, g, TO_GO_RUNNING, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
@@ -345,7 +345,7 @@ COLD tb_rc destroy(struct to_spans *s, const struct to_generation *gen, const st
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, 0, 0, false);
+  put_state(s, gen, g, slot_of(s, g), TO_GO_RUNNING, ev, g->life, 0, 0, false);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   return end_life(s, gen, ev, g);
 }
@@ -356,10 +356,10 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   const struct to_life *by = to__spans_context(s, ev);
-  put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
+  put_state(s, gen, g, ev->slot, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
   if (TB_UNLIKELY(s->locks.n > 0) && s->lock_waits != NULL)
     TB_TRY(count_lock(s, gen, g, by, ev, stack));
-  TB_TRY(wake_from_queue(s, g, by));
+  TB_TRY(wake_from_queue(s, g, ev->slot, by));
   enter(s, g, TO_GO_WAITING, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;
@@ -379,7 +379,7 @@ HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
   uint64_t stack = ev->args[1];
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  put_state(s, gen, g, slot_of(s, g), TO_GO_RUNNING, ev, g->life, stack, stack, false);
   enter(s, g, TO_GO_RUNNING, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->piece_since = ev->time;
@@ -392,7 +392,7 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const st
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
+  put_state(s, gen, g, slot_of(s, g), TO_GO_SYSCALL, ev, g->life, 0, 0, false);
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
   unbind_thread(s, g);
@@ -407,7 +407,7 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
-  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
+  put_state(s, gen, g, slot_of(s, g), TO_GO_SYSCALL, ev, g->life, 0, 0, true);
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
   unbind_thread(s, g);
@@ -422,7 +422,7 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
-  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
+  put_state(s, gen, g, slot_of(s, g), TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
   count_leaving(s, gen, g, ev);
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);

@@ -55,15 +55,15 @@ HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
     to_queues_leave(&s->lock_waits->queues, g->lock);
 }
 
-/* Removes a goroutine from its queues, and records the goroutine that ended the wait; NULL: unknown. */
-TB_MUST HOT tb_rc wake_from_queue(struct to_spans *s, const struct to_life *g,
+/* Removes a goroutine, in this slot, from its queues, and records the goroutine that ended the wait; NULL: unknown. */
+TB_MUST HOT tb_rc wake_from_queue(struct to_spans *s, const struct to_life *g, uint32_t slot,
                                   const struct to_life *by) {
   if (!is_in_queue(s, g)) return TB_OK;
   to_queues_leave(s->queues, g->queue);
   if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
     to_queues_leave(&s->lock_waits->queues, g->lock);
   if (s->wakers == NULL || by == NULL) return TB_OK;
-  return to_wakers_note(s->wakers, slot_of(s, g), g->queue, to_waker(slot_of(s, by), by->life));
+  return to_wakers_note(s->wakers, slot, g->queue, to_waker(slot_of(s, by), by->life));
 }
 
 /* Counts a wait that ends, by lock. by: the goroutine that ended it; NULL: unknown. */
