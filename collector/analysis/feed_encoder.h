@@ -64,9 +64,10 @@ void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
 /* Writes a sentence for people, "convoy of 5 goroutines: they wait at ...". */
 void tc_finding_words(const struct to_finding *finding, char *out, size_t bytes);
-/* Sends an alert for a finding of a generation whose last event was at now. Returns false if nobody subscribes. */
+/* Sends an alert for a finding of a generation whose last event was at now. id: of the kept finding; 0: none. Returns false if nobody
+ * subscribes. */
 bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,
-                             to_ns now);
+                             uint64_t id, to_ns now);
 /* Sends an alert for a rule that fired after the generation of this verdict. */
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict);

@@ -33,10 +33,13 @@ void tc_finding_words(const struct to_finding *finding, char *out, size_t bytes)
            finding->words.data);
 }
 
-static void show(struct tc_feed_encoder *source, const struct to_finding *finding, to_ns now) {
+static void show(struct tc_feed_encoder *source, const struct to_finding *finding, uint64_t id,
+                 to_ns now) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-  char text[TC__ALERT_BYTES];
+  char text[TC__ALERT_BYTES], kept[17] = "";
 
+  if (id != 0) snprintf(kept, sizeof kept, "%016" PRIx64, id);
+  alert.finding = kept;
   alert.kind = kinds[finding->kind].kind;
   alert.id = (char *)(uintptr_t)kinds[finding->kind].id;
   alert.duration_ns = now > finding->since ? (uint64_t)(now - finding->since) : 0;
@@ -49,8 +52,8 @@ static void show(struct tc_feed_encoder *source, const struct to_finding *findin
 }
 
 bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,
-                             to_ns now) {
-  if (source->wanted) show(source, finding, now);
+                             uint64_t id, to_ns now) {
+  if (source->wanted) show(source, finding, id, now);
   return source->wanted;
 }
 

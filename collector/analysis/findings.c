@@ -25,11 +25,12 @@ static void write_place(const struct to_callstack *stack, char out[TC_FINDING_PL
            line);
 }
 
-static void pass_on(struct tc__analysed *s, struct tc_sighting *sighting,
-                    const struct to_callstack *stack, to_ns from, to_ns until) {
+static struct tc_seen pass_on(struct tc__analysed *s, struct tc_sighting *sighting,
+                              const struct to_callstack *stack, to_ns from, to_ns until) {
+  struct tc_seen seen = { 0 };
   char place[TC_FINDING_PLACE_BYTES];
 
-  if (s->u->env.findings == NULL) return;
+  if (s->u->env.findings == NULL) return seen;
   write_place(stack, place);
   sighting->place = place;
   sighting->service = s->service;
@@ -37,12 +38,13 @@ static void pass_on(struct tc__analysed *s, struct tc_sighting *sighting,
   memcpy(sighting->stream, s->id, sizeof sighting->stream);
   sighting->from_ns = to_analyses_wall(s->analyses, from);
   sighting->until_ns = to_analyses_wall(s->analyses, until);
-  if (tc_findings_see(s->u->env.findings, sighting, NULL) != TB_OK)
+  if (tc_findings_see(s->u->env.findings, sighting, &seen) != TB_OK)
     tc_metric_add(&s->u->env.metrics->findings_missed_total, 1);
+  return seen;
 }
 
-static void pass_finding(struct tc__analysed *s, const struct to_finding *finding, bool begins,
-                         const struct tc_verdict *v) {
+static struct tc_seen pass_finding(struct tc__analysed *s, const struct to_finding *finding,
+                                   bool begins, const struct tc_verdict *v) {
   char words[TC_FINDING_WORDS_BYTES];
   struct tc_sighting sighting = { .kind = to_finding_name(finding->kind),
                                   .cause = finding->cause.len > 0 ? finding->cause.data : "",
@@ -52,7 +54,7 @@ static void pass_finding(struct tc__analysed *s, const struct to_finding *findin
                                   .times = begins };
 
   tc_finding_words(finding, words, sizeof words);
-  pass_on(s, &sighting, finding->stack, finding->since, v->last_ns);
+  return pass_on(s, &sighting, finding->stack, finding->since, v->last_ns);
 }
 
 static struct tc__finding *find_known(struct tc__analysed *s, const struct to_finding *finding) {
@@ -91,11 +93,13 @@ static void take_finding(void *self, const struct to_finding *finding) {
   if (known == NULL) return;
   known->is_seen = true;
   if (begins || now - known->passed_on_ns >= again_every_ns) {
+    struct tc_seen seen = pass_finding(s, finding, begins, round->verdict);
     known->passed_on_ns = now;
-    pass_finding(s, finding, begins, round->verdict);
+    known->id = seen.id;
+    known->is_muted = seen.is_muted;
   }
-  if (!known->is_shown && s->feed != NULL)
-    known->is_shown = tc_feed_encoder_finding(s->feed, finding, now);
+  if (!known->is_shown && !known->is_muted && s->feed != NULL)
+    known->is_shown = tc_feed_encoder_finding(s->feed, finding, known->id, now);
 }
 
 static void drop_known(struct tc__analysed *s) {

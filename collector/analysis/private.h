@@ -57,10 +57,12 @@ enum tc__scheduler_step {
 enum { TC__FINDINGS_MAX = 64 };
 struct tc__finding {
   uint64_t key;
+  uint64_t id;        /* of the finding that is kept; 0: none is */
   to_ns passed_on_ns; /* by the stream's clock */
   uint8_t kind;
   bool is_seen;  /* in this generation */
   bool is_shown; /* to a subscriber of the feed */
+  bool is_muted; /* not shown */
 };
 
 struct tc__analysed {

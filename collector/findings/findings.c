@@ -278,7 +278,7 @@ static void log_begin(const struct tc_finding *f) {
 }
 
 tb_rc tc_findings_see(struct tc_findings *findings, const struct tc_sighting *sighting,
-                      uint64_t *out_id) {
+                      struct tc_seen *out) {
   struct tc_finding f;
   bool begins;
 
@@ -286,10 +286,10 @@ tb_rc tc_findings_see(struct tc_findings *findings, const struct tc_sighting *si
   tb_rc rc = see(findings, sighting, &f, &begins);
   pthread_mutex_unlock(&findings->lock);
   if (rc != TB_OK) return rc;
-  if (out_id != NULL) *out_id = f.id;
+  *out = (struct tc_seen){ f.id, tc_finding_is_muted(&f, f.seen_ns) };
   if (begins && keep_part(findings, &f) != TB_OK)
     tc_log(TC_ERROR, "finding", "id=%016" PRIx64 ": out of memory; its trace is not kept", f.id);
-  if (begins && !tc_finding_is_muted(&f, f.seen_ns)) log_begin(&f);
+  if (begins && !out->is_muted) log_begin(&f);
   return TB_OK;
 }
 

@@ -92,9 +92,13 @@ TB_MUST tb_rc tc_findings_open(const struct tc_findings_env *env, struct tb_diag
                                struct tb_diag *out_wrong, struct tc_findings **out);
 void tc_findings_free(struct tc_findings *findings); /* NULL is fine */
 
-/* Writes a log line if the finding begins. out_id (may be NULL). TB_NOMEM: it is not noted. */
+struct tc_seen {
+  uint64_t id;
+  bool is_muted;
+};
+/* Writes a log line if the finding begins and is not muted. TB_NOMEM: it is not noted, and out is unchanged. */
 TB_MUST tb_rc tc_findings_see(struct tc_findings *findings, const struct tc_sighting *sighting,
-                              uint64_t *out_id);
+                              struct tc_seen *out);
 /* Ends and forgets findings whose time has come, and writes the file if it is due. is_end: now. Call it about twice a second. */
 void tc_findings_turn(struct tc_findings *findings, uint64_t now_ns, bool is_end);
 /* Mutes a finding until a time, 0: not any more. out: a copy. */

@@ -313,6 +313,7 @@ class Alerts(HeardAtOnce, PlantedCase):
             found = [row for row in self.kept if row["kind"] == kind and fault in row["instances"] and (row["place"].rsplit(":", 1)[0], row["cause"]) == (place, cause)]
             self.assertEqual(len(found), 1, (fault, self.kept))
             alerts = [alert for alert in self.of_fault[fault][1] if alert["message"]["id"] == f"/finding/{kind}"]
+            self.assertIn(found[0]["id"], [alert["message"]["finding"] for alert in alerts])
             self.assertGreaterEqual(found[0]["count"], len(alerts) if kind in ("convoy", "leak") else 1)
             self.assertLessEqual(found[0]["began_at"], found[0]["last_at"])
             self.assertEqual(found[0]["peak"] > 0, kind not in ("assists", "starved"))

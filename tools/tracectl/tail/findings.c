@@ -70,6 +70,7 @@ static tb_rc print_finding(struct tk_lines *lines, const finding *f) {
   uint64_t until = time_of(last->last_at);
   alert.duration_ns = until > alert.begin_wall_ns ? until - alert.begin_wall_ns : 0;
   alert.goroutine = alert.thread = -1;
+  alert.finding = f->id;
   alert.fetch = f->fetch;
   message.stream = f->stream;
   message.service = f->service;

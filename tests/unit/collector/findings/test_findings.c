@@ -21,6 +21,7 @@ static struct tc_config config = { .findings_keep = 3600 * SECOND,
 static struct tc_findings *findings;
 static struct tc_keeps *keeps;
 static struct tb_diag wrong;
+static bool is_muted; /* the one that was seen last */
 
 static void open_findings(void) {
   const struct tc_findings_env env = { &config, state, keeps };
@@ -67,11 +68,12 @@ static struct tc_sighting leak_of(const char *service, const char *instance, con
 }
 
 static uint64_t see(const struct tc_sighting *sighting) {
-  uint64_t id = 0;
+  struct tc_seen seen;
 
-  cr_assert_eq(tc_findings_see(findings, sighting, &id), TB_OK);
-  cr_assert_neq(id, 0);
-  return id;
+  cr_assert_eq(tc_findings_see(findings, sighting, &seen), TB_OK);
+  cr_assert_neq(seen.id, 0);
+  is_muted = seen.is_muted;
+  return seen.id;
 }
 
 static uint64_t see_leak(const char *service, const char *place) {
@@ -305,9 +307,12 @@ Test(findings, a_mute_is_for_one_that_there_is) {
   uint64_t id = see_leak("shop", "main.leak:12"), now = tc_wall_ns();
 
   cr_assert_eq(tc_findings_mute(findings, id + 1, now + SECOND, "why", &f), TB_NOTFOUND);
-  cr_assert_eq(tc_findings_mute(findings, id, now + SECOND, "why", &f), TB_OK);
+  cr_assert_not(is_muted);
+  cr_assert_eq(tc_findings_mute(findings, id, now + 60 * SECOND, "why", &f), TB_OK);
+  cr_assert_eq(see_leak("shop", "main.leak:12"), id);
+  cr_assert(is_muted);
   cr_assert(tc_finding_is_muted(&f, now));
-  cr_assert_not(tc_finding_is_muted(&f, now + SECOND));
+  cr_assert_not(tc_finding_is_muted(&f, now + 60 * SECOND));
   cr_assert_eq(tc_findings_mute(findings, id, 0, "why", &f), TB_OK);
   cr_assert_str_eq(f.mute_reason, "");
 }
