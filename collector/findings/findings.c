@@ -442,10 +442,10 @@ static tb_rc each(struct tc_findings *findings, const struct tc_findings_ask *as
                   tb_rc (*take)(void *self, const struct tc_finding *finding)) {
   const struct tc_finding **asked = calloc(findings->n + 1, sizeof *asked);
   const struct entry *entry;
-  tb_rc rc = asked != NULL ? TB_OK : TB_NOMEM;
+  tb_rc rc = TB_OK;
   size_t n = 0;
 
-  if (rc != TB_OK) return rc;
+  if (asked == NULL) return TB_NOMEM;
   for (size_t i = 0; (entry = next_of(findings, &i)) != NULL;)
     if (is_asked(&entry->shown, ask)) asked[n++] = &entry->shown;
   qsort(asked, n, sizeof *asked, by_last);

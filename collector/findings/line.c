@@ -94,7 +94,7 @@ static bool read_numbers(char *const *field, struct tc_finding *out) {
 }
 
 bool tc__finding_parse(char *line, struct tc_finding *out) {
-  char *field[FIELDS];
+  char *field[FIELDS] = { NULL };
   unsigned n = 0;
 
   *out = (struct tc_finding){ 0 };
