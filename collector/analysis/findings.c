@@ -76,6 +76,16 @@ static struct tc__finding *add_known(struct tc__analysed *s, const struct to_fin
   return known;
 }
 
+bool tc__analysed_was_leak(void *self, const struct to_callstack *stack) {
+  const struct tc__analysed *s = self;
+  char place[TC_FINDING_PLACE_BYTES];
+
+  if (s->u->env.findings == NULL) return false;
+  write_place(stack, place);
+  return place[0] != '\0' && tc_findings_is_open(s->u->env.findings, s->service,
+                                                 to_finding_name(TO_FINDING_LEAK), place);
+}
+
 struct round {
   struct tc__analysed *s;
   const struct tc_verdict *verdict;

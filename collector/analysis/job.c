@@ -246,6 +246,8 @@ static tb_rc prepare_analysis(struct tc__analysed *s) {
                                          .is_live = true,
                                          .has_stretches =
                                              s->u->env.kept != NULL && config->reports_every != 0,
+                                         .was_leak = tc__analysed_was_leak,
+                                         .self = s,
                                          .idle = s->u->idle_patterns };
   struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };
   struct to_event_sink sink = { s, on_events };

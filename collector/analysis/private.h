@@ -218,6 +218,8 @@ void tc__analysed_findings(struct tc__analysed *s, const struct tc_verdict *v);
 char *tc__analysed_exceeded(void *self, const struct tc_exceeded *span);
 /* Passes on all that were noted in generation gen. */
 void tc__analysed_pass_exceeded(struct tc__analysed *s, uint64_t gen);
+/* As was_leak() of the analyses' configuration. */
+bool tc__analysed_was_leak(void *self, const struct to_callstack *stack);
 void tc__analysed_findings_drop(struct tc__analysed *s);
 
 /* --- kept_reports.c ---------------------------------------------------------------- */

@@ -173,6 +173,31 @@ static struct tc_finding *find_same(const struct tc_findings *findings, struct t
   }
 }
 
+static bool is_at(const struct tc_finding *f, const char *service, const char *kind,
+                  const char *place) {
+  return strcmp(f->service, service) == 0 && strcmp(f->kind, kind) == 0 &&
+         strcmp(f->place, place) == 0;
+}
+
+/* Finds an open one of any cause. */
+static struct tc_finding *find_at(const struct tc_findings *findings, const char *service,
+                                  const char *kind, const char *place) {
+  struct entry *entry;
+
+  for (size_t i = 0; (entry = next_of(findings, &i)) != NULL;)
+    if (entry->shown.ended_ns == 0 && is_at(&entry->shown, service, kind, place))
+      return &entry->shown;
+  return NULL;
+}
+
+bool tc_findings_is_open(struct tc_findings *findings, const char *service, const char *kind,
+                         const char *place) {
+  pthread_mutex_lock(&findings->lock);
+  bool is_open = find_at(findings, service, kind, place) != NULL;
+  pthread_mutex_unlock(&findings->lock);
+  return is_open;
+}
+
 static struct tc_finding finding_of(const struct tc_sighting *s) {
   struct tc_finding f = { .is_time = s->is_time };
 
@@ -248,6 +273,8 @@ static tb_rc see(struct tc_findings *findings, const struct tc_sighting *s, stru
   struct tc_finding fresh = finding_of(s), *f = find_same(findings, &fresh);
   uint64_t now = tc_wall_ns();
 
+  if (f == NULL && fresh.cause[0] == '\0' && fresh.place[0] != '\0')
+    f = find_at(findings, fresh.service, fresh.kind, fresh.place);
   if (f == NULL) TB_TRY(add_one(findings, &fresh, &f));
   *out_begins = update(f, s, now);
   save_in(findings, now, *out_begins ? SAVE_SOON_NS : SAVE_LATER_NS);

@@ -68,7 +68,9 @@ struct tc_finding {
 
 /* A condition that an instance shows. The texts are copied and cut to their sizes. */
 struct tc_sighting {
-  const char *kind, *service, *instance, *place, *cause, *words;
+  const char *kind, *service, *instance, *place, *words;
+  const char *
+      cause; /* "": none, or unknown: then that of the finding of this kind and place, if there is one */
   unsigned char stream[TC_STREAM_BYTES];
   uint64_t gen;
   uint64_t from_ns,
@@ -99,6 +101,9 @@ struct tc_seen {
 /* Writes a log line if the finding begins and is not muted. TB_NOMEM: it is not noted, and out is unchanged. */
 TB_MUST tb_rc tc_findings_see(struct tc_findings *findings, const struct tc_sighting *sighting,
                               struct tc_seen *out);
+/* Is there an open finding of this kind and place? */
+bool tc_findings_is_open(struct tc_findings *findings, const char *service, const char *kind,
+                         const char *place);
 /* Ends and forgets findings whose time has come, and writes the file if it is due. is_end: now. Call it about twice a second. */
 void tc_findings_turn(struct tc_findings *findings, uint64_t now_ns, bool is_end);
 /* Mutes a finding until a time, 0: not any more. out: a copy. */

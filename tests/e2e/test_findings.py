@@ -18,7 +18,7 @@ class Findings(Case):
         wait_until("all is analysed", lambda: "tracecollect_generations_ordered_total 26" in collector.get("/metrics"))
         return wait_until("there are findings", lambda: self.findings(collector))
 
-    @suites("release", "asan")
+    @suites("release", "asan", "tsan")
     def test_one_cause_is_one_finding_over_a_kill(self):
         """Nobody subscribes to the feed."""
         collector = Collector(self, *STOPS)
@@ -45,7 +45,7 @@ class Findings(Case):
         collector.start()
         self.assertEqual({row["id"]: row["began_at"] for row in self.findings(collector)}, {row["id"]: row["began_at"] for row in rows})
 
-    @suites("release")
+    @suites("release", "tsan")
     def test_another_instance_is_the_same_finding_and_what_is_not_seen_ends(self):
         collector = Collector(self, *STOPS, "findings.quiet=3s", "findings.keep=1h")
         before = {row["id"]: row for row in self.stops(collector)}

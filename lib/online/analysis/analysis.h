@@ -40,6 +40,9 @@ struct to_analysis_config {
   const char *idle; /* key analysis.idle, a list as in online/spans/stacks/idle.h; NULL: none */
   struct to_analysis_room *room; /* shared by the streams of a thread; NULL: an own one */
   bool is_live; /* keeps fewer lengths if the stream has few events (online/window/window.h) */
+  /* After a restart or a hole: have goroutines that wait at this stack been a leak before? NULL: no. */
+  bool (*was_leak)(void *self, const struct to_callstack *stack);
+  void *self;
   bool has_stretches; /* to_analyses_mark() will be called */
   bool every_curve;   /* computes the tables of gc with sweeps and by P too, which cost much */
 };

@@ -3,7 +3,7 @@
  *
  * Every 10 s of the trace's clock the waiting goroutines are counted by the stack where they wait. A pile-up that grew in each of
  * six periods is a leak, unless a goroutine left it that had waited a whole period. A leak ends when such a goroutine leaves or
- * the pile-up is empty. A report lists its goroutines by place of creation, in one pass over all goroutines. */
+ * the pile-up is empty; whoever has the analyses may know it from before. A report lists its goroutines by place of creation, in one pass over all goroutines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/kinds/leak.h"
 
-enum { PERIODS = 6 };
+enum { PERIODS = 6, PILE_MIN = 10 };
 #define PERIOD_NS INT64_C(10000000000)
 
 /* Goroutines that wait at one stack. */
@@ -131,6 +131,14 @@ static tb_rc count_waiting(struct to_analyses *a) {
   return TB_OK;
 }
 
+/* A leak that was known before the trace began goes on if it is a pile-up still, although it may not grow any more. */
+static void recognise(struct to_analyses *a, struct pile *pile, uint32_t number) {
+  if (pile->now < PILE_MIN || a->config.was_leak == NULL) return;
+  pile->is_leak = a->config.was_leak(a->config.self, to_stack_table_stack(a->stacks, number));
+  pile->before = pile->now;
+  pile->period = state(a)->period;
+}
+
 /* has_gap: no event came in a period before. */
 static tb_rc read_piles(struct to_analyses *a, bool has_gap) {
   struct to_leak *s = state(a);
@@ -139,7 +147,10 @@ static tb_rc read_piles(struct to_analyses *a, bool has_gap) {
   s->leaks = 0;
   for (size_t i = 0; i < s->piles; i++) {
     struct pile *pile = &s->pile[i];
-    if (s->readings > 0) end_period(pile, s->period);
+    if (s->readings > 0)
+      end_period(pile, s->period);
+    else
+      recognise(a, pile, (uint32_t)i);
     if (has_gap) pile->rises = 0;
     s->leaks += pile->is_leak;
     pile->waiting = pile->now;
@@ -349,20 +360,21 @@ static const char *place_of(const struct to_frame *frame) {
 
 static tb_rc say_leak(struct to_analyses *a, const struct leak *leak, uint32_t number,
                       const struct to_finding_sink *sink) {
-  enum { WORDS_BYTES = 400 };
+  enum { WORDS_BYTES = 400, RISE_BYTES = 80 };
   const struct to_sums_site *of = &a->sums.site[leak->site];
   const struct to_callstack *stack = to_stack_table_stack(a->stacks, number),
                             *site = to_stack_table_stack(a->stacks, of->stack);
-  char *words;
+  char *words, rise[RISE_BYTES] = "";
 
+  if (rise_of(a, number) > 0)
+    snprintf(rise, sizeof rise, "; %" PRIu32 " more wait there than %" PRId64 " s before",
+             rise_of(a, number),
+             (state(a)->period - state(a)->pile[number].period) * (PERIOD_NS / 1000000000));
   TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
-  int n = snprintf(words, WORDS_BYTES,
-                   "%s %.120s, they wait at %.120s, the longest for %.0f s; %" PRIu32
-                   " more wait there than %" PRId64 " s before",
+  int n = snprintf(words, WORDS_BYTES, "%s %.120s, they wait at %.120s, the longest for %.0f s%s",
                    of->begins ? "created by the runtime, they begin in" : "created at",
                    place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
-                   (double)leak->all.oldest / 1e9, rise_of(a, number),
-                   (state(a)->period - state(a)->pile[number].period) * (PERIOD_NS / 1000000000));
+                   (double)leak->all.oldest / 1e9, rise);
   struct to_string cause = { "", 0 };
   const struct to_frame *created = to_callstack_own(site);
   if (created != NULL) cause = created->function;

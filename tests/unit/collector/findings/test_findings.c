@@ -150,10 +150,27 @@ Test(findings, another_kind_place_cause_or_service_is_another_finding) {
   see_leak("till", "main.leak:12");
   s.kind = "convoy";
   see(&s);
-  s.cause = "";
+  s.cause = "main.other";
   see(&s);
   cr_assert_eq(all().n, 5);
   cr_assert_eq(ask_for(&(struct tc_findings_ask){ .service = "till" }).n, 1);
+}
+
+/* After a restart the trace does not have the place where goroutines were created before. */
+Test(findings, one_of_unknown_cause_is_the_open_one_at_its_place) {
+  struct tc_sighting s = leak_of("shop", "host:1", "main.leak:12");
+  uint64_t id = see(&s);
+
+  cr_assert(tc_findings_is_open(findings, "shop", "leak", "main.leak:12"));
+  cr_assert_not(tc_findings_is_open(findings, "shop", "convoy", "main.leak:12"));
+  cr_assert_not(tc_findings_is_open(findings, "till", "leak", "main.leak:12"));
+  s.cause = "";
+  cr_assert_eq(see(&s), id);
+  cr_assert_str_eq(all().first.cause, "main.main:8");
+  s.place = "main.leak:13";
+  cr_assert_neq(see(&s), id);
+  pass(61 * SECOND);
+  cr_assert_not(tc_findings_is_open(findings, "shop", "leak", "main.leak:12"));
 }
 
 Test(findings, a_finding_that_nobody_shows_any_more_has_ended_when_it_was_last_seen) {

@@ -173,6 +173,44 @@ Test(an_leak, a_leak_lasts_until_a_goroutine_leaves_it) {
   tt_analyses_close(&t);
 }
 
+static bool knows(void *self, const struct to_callstack *stack) {
+  unsigned *asked = self;
+
+  ++*asked;
+  return stack->frames[0]->pc == 100;
+}
+
+/* The collector was restarted: the trace states goroutines that wait, and the pile-up does not grow any more. */
+Test(an_leak, a_leak_that_was_known_before_goes_on_at_the_first_reading) {
+  for (int64_t goroutines = 9; goroutines <= 10; goroutines++) {
+    unsigned asked = 0;
+    const struct to_analysis_config config = { .stacks_max = 100,
+                                               .was_leak = knows,
+                                               .self = &asked };
+    struct tt_analyses t;
+    char found[400] = "";
+
+    tb_mem_init(&t.mem, tb_mem_libc, NULL, SIZE_MAX);
+    cr_assert_eq(to_analyses_new(&t.mem, &config, &t.a), TB_OK);
+    TT_FEED(&t, &gen1, .time = 9 * SECOND, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE,
+            .type = TW_EV_SYNC, .args = { 1 });
+    for (int64_t g = 2; g < 2 + goroutines; g++) {
+      TT_FEED(&t, &gen1, .time = 9 * SECOND, .m = 1, .p = 1, .g = TO_NONE, .slot = (uint32_t)g,
+              .type = TW_EV_GO_STATUS_STACK,
+              .args = { (uint64_t)g, UINT64_MAX, TW_GO_WAITING, WAITS });
+    }
+    for (to_ns s = 10; s < 40; s++) tick(&t, s * SECOND);
+    cr_assert_eq(tt_figure(report(&t), "suspects")->number, goroutines == 10 ? 10 : 0);
+    cr_assert_eq(asked, goroutines == 10 ? 1 : 0, "a few are no pile-up");
+    cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
+    cr_assert_eq(to_analyses_findings(t.a, &(struct to_finding_sink){ found, take_words }), TB_OK);
+    cr_assert_str_eq(found, goroutines < 10 ? ""
+                                            : "created at an unknown place, they wait at "
+                                              "main.worker, the longest for 30 s");
+    tt_analyses_close(&t);
+  }
+}
+
 Test(an_leak, a_short_trace_says_that_it_is_too_short) {
   struct tt_analyses t;
 
