@@ -83,7 +83,7 @@ build() {
 start_collector() {
   "$bin/tracectl" certs init "$demo/certs" >"$demo/certs.log" || die "no certificates"
   "${alone[@]}" "$bin/tracecollectd" --ready-file "$demo/ready" --set "state=$(realpath "$demo")/state" --set "certs=$(realpath "$demo")/certs" \
-    --set listen.agents=127.0.0.1:0 --set listen.http=127.0.0.1:0 --set alert.syscall_blocked=10ms --set alert.stw=1ms </dev/null >"$demo/collector.log" 2>&1 &
+    --set listen.agents=127.0.0.1:0 --set listen.http=127.0.0.1:0 --set alert.syscall_blocked=10ms --set alert.stw=1ms --set segment.seconds_max=3s </dev/null >"$demo/collector.log" 2>&1 &
   collector=$!
   wait_for 20 test -e "$demo/ready" || { tail -n 5 -- "$demo/collector.log" >&2; die "the collector does not start"; }
   http=$(sed -n 's/^http=//p' "$demo/ready")
