@@ -6,10 +6,11 @@ import gzip
 import io
 import json
 import re
+import subprocess
 import urllib.error
 import urllib.request
 
-from harness import DEADLINE, Case, Collector, wait_until
+from harness import DEADLINE, SOURCE, Case, Collector, wait_until
 
 
 class Report(Case):
@@ -167,7 +168,7 @@ class Verb(Case):
     """`tracectl report` on files: what it prints, writes, refuses and answers."""
 
     def test_kinds_that_are_not_there_are_refused_with_those_that_are(self):
-        done = self.tracectl("report", "gcx", self.trace("g26-labels"), expect=2)
+        done = self.tracectl("report", "weather", self.trace("g26-labels"), expect=2)
         for kind in ("syscall", "stw", "all"):
             self.assertIn(f"  {kind} ", done.err)
         self.assertEqual(done.out, "")
@@ -314,6 +315,27 @@ class Verb(Case):
             self.assertIn(b"contentions", gzip.decompress(profile.read_bytes()))
             profile.unlink()
         self.tracectl("report", "stw", self.trace("g26-iter"), "--pprof", profile, expect=2)
+
+    def test_pprof_shows_the_measure_that_was_asked_for(self):
+        """Not the last one, which is pprof's own choice: of block, the idle time."""
+        pprof = subprocess.run([SOURCE / "tools/go-tool.sh", "pprof"], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+        if not pprof:
+            self.skipTest("there is no Go here")
+        profile = self.folder / "shown.pb.gz"
+        for kind, table, shown in (("block", None, "blocked_total"), ("syscall", "by_stack", "blocked_total"), ("leak", None, "count"),
+                                   ("sync", None, "delay"), ("cpu", None, "samples")):
+            self.tracectl("report", kind, self.trace("g26-gens"), "--pprof", profile, *(("--table", table) if table else ()))
+            said = subprocess.run([pprof, "-top", profile], capture_output=True, text=True, check=True, timeout=60).stdout
+            self.assertIn(f"Type: {shown}\n", said, kind)
+            profile.unlink()
+
+    def test_a_wrong_kind_is_answered_with_the_right_one(self):
+        trace = self.trace("g26-iter")
+        for said, *args in (('no report "sycall"; did you mean "syscall"?', "sycall", trace), ('did you mean "goroutines"?', "goroutine", trace),
+                            ('did you mean "leak"?', "leaks"), (f"tracectl report syscall {trace}", trace, "syscall"),
+                            (f"'tracectl report all {trace}'", trace), ("Each of them", "weather")):
+            with self.subTest(args=args):
+                self.assertIn(said, self.tracectl("report", *args, expect=2).err)
 
     def test_lines_fit_a_page_and_carry_no_control_characters(self):
         lines = self.tracectl("report", "all", self.trace("g26-cgo")).out.splitlines()

@@ -22,6 +22,7 @@
 #include "tools/tracectl/report/conditions.h"
 #include "tools/tracectl/report/go_profile.h"
 #include "tools/tracectl/report/kept.h"
+#include "tools/tracectl/report/kinds.h"
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
@@ -65,18 +66,11 @@ static bool is_all(const char *kind) {
   return strcmp(kind, "all") == 0;
 }
 
-static int parse_kind(const char *text, struct report_options *o) {
+/* next: the argument after it; NULL: none. */
+static int parse_kind(const char *text, const char *next, struct report_options *o) {
   enum to_analysis_kind kind = TO_ANALYSIS_KINDS;
 
-  if (!is_all(text) && !to_analysis_find(text, &kind)) {
-    fprintf(stderr, "tracectl report: no report \"%s\"; there are:\n", text);
-    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-      fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
-              to_analysis_about((enum to_analysis_kind)k));
-    fprintf(stderr, "  %-10s %s\n", "why", TO_WHY_ABOUT);
-    fprintf(stderr, "  %-10s Each of them.\n", "all");
-    return TK_USAGE;
-  }
+  if (!is_all(text) && !to_analysis_find(text, &kind)) return tk_kind_unknown(text, next);
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     o->ask.kind[k] = is_all(text) || k == kind;
     if (o->ask.kind[k] &&
@@ -175,9 +169,9 @@ static bool needs_every_curve(const struct report_options *o) {
   return asks && o->ask.kind[TO_ANALYSIS_GC];
 }
 
-/* Resolves the options for these kinds of report. */
-static int resolve_options(struct report_options *o, const char *kind_text) {
-  int code = parse_kind(kind_text, o);
+/* Resolves the options for these kinds of report. next: the argument after the kind; NULL: none. */
+static int resolve_options(struct report_options *o, const char *kind_text, const char *next) {
+  int code = parse_kind(kind_text, next, o);
 
   if (code == TK_DONE && o->json && o->csv)
     code = tk_usage("report", "only one of --json and --csv can be given");
@@ -562,7 +556,7 @@ static int report(struct report_options *o, int argc, char **argv) {
   if (strcmp(argv[0], "why") == 0) return report_why(o, argc, argv);
   if (is_of_why(o))
     return tk_usage("report", "--task, --goroutine, --at and --slow are for the KIND why only");
-  if ((code = resolve_options(o, argv[0])) != TK_DONE) return code;
+  if ((code = resolve_options(o, argv[0], argc > 1 ? argv[1] : NULL)) != TK_DONE) return code;
   if (argc > 2) return tk_usage("report", "one FILE at a time");
   if (o->schema && (argc > 1 || is_remote(o) || o->csv || o->fail_on.n > 0 || o->pprof != NULL))
     return tk_usage("report", "--schema can be combined with a KIND and --json only");

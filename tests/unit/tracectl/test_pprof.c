@@ -192,6 +192,10 @@ static const char *type_of(const profile *p, size_t i) {
   return p->string_table[p->sample_type[i]->type];
 }
 
+static const char *shown_type(const profile *p) {
+  return p->string_table[p->default_sample_type];
+}
+
 Test(pprof, the_samples_of_go_have_its_names) {
   static struct stream one;
   report *const reports[] = { &one.message };
@@ -202,6 +206,7 @@ Test(pprof, the_samples_of_go_have_its_names) {
   cr_assert_eq(p->n_sample_type, 2);
   cr_expect_str_eq(type_of(p, 0), "contentions");
   cr_expect_str_eq(type_of(p, 1), "delay");
+  cr_expect_eq(p->default_sample_type, 0, "as in Go's");
   cr_expect_eq(p->sample[0]->value[0], 1);
   cr_expect_eq(p->sample[0]->value[1], 5);
   tracecollect__pprof__profile__free_unpacked(p, NULL);
@@ -219,6 +224,7 @@ Test(pprof, the_measures_of_a_table_are_the_values_of_a_sample) {
                                        "failed_total", "retries" };
   cr_assert_eq(p->n_sample_type, 5);
   for (size_t i = 0; i < 5; i++) cr_expect_str_eq(type_of(p, i), names[i]);
+  cr_expect_str_eq(shown_type(p), "served_total", "the first distribution, not the last measure");
   cr_assert_eq(p->n_sample, 3);
   cr_expect_str_eq(function_of(p, 0), "runtime.write");
   cr_expect_eq(p->sample[0]->n_location_id, 2, "a frame that is not there is left out");
@@ -274,6 +280,7 @@ Test(pprof, names_stand_whole_on_top_of_their_stack) {
   cr_expect_eq(p->location[p->sample[0]->location_id[1] - 1]->address, PC);
   cr_assert_eq(p->n_sample_type, 2, "the third one is left out");
   cr_expect_str_eq(type_of(p, 1), "waited_ns");
+  cr_expect_str_eq(shown_type(p), "waited_ns");
   cr_expect_str_eq(p->string_table[p->sample_type[1]->unit], "nanoseconds");
   cr_assert_eq(p->sample[0]->n_value, 2);
   cr_expect_eq(p->sample[0]->value[1], 500);
@@ -286,6 +293,7 @@ Test(pprof, samples_without_values_count_as_rows) {
 
   cr_assert_eq(p->n_sample_type, 1);
   cr_expect_str_eq(type_of(p, 0), "rows");
+  cr_expect_str_eq(shown_type(p), "rows");
   for (size_t i = 0; i < p->n_sample; i++) cr_expect_eq(p->sample[i]->value[0], 1);
   tracecollect__pprof__profile__free_unpacked(p, NULL);
 }

@@ -38,6 +38,8 @@ struct tk_profile {
   struct tb_map texts, functions, locations; /* hash -> index in the list + 1 */
   struct tb_map by_pc;                       /* of the current report: counter -> index + 1 */
   struct list types, samples, location, function, text;
+  int64_t
+      shown_type; /* the sample type that pprof shows unless asked for another; 0: its own choice */
 };
 
 static tb_rc push(struct tk_profile *p, struct list *list, void *item) {
@@ -188,6 +190,13 @@ static tb_rc add_type(struct tk_profile *p, const char *name, const char *ending
   return push(p, &p->types, type);
 }
 
+/* The first one counts. */
+static void show_type(struct tk_profile *p, size_t index) {
+  const Tracecollect__Pprof__ValueType *type = p->types.item[index];
+
+  if (p->shown_type == 0) p->shown_type = type->type;
+}
+
 static tb_rc add_types(struct tk_profile *p, const struct tk_pprof_ask *ask) {
   for (size_t c = 0; c < ask->table->n_columns; c++) {
     const FieldSchema *field = ask->table->columns[c];
@@ -199,7 +208,9 @@ static tb_rc add_types(struct tk_profile *p, const struct tk_pprof_ask *ask) {
     bool is_go = ask->go_measure != NULL;
     TB_TRY(add_type(p, is_go ? "contentions" : field->name, is_go ? "" : "_count", "count"));
     TB_TRY(add_type(p, is_go ? "delay" : field->name, is_go ? "" : "_total", "nanoseconds"));
+    if (!is_go) show_type(p, p->types.n - 1); /* Go sets none */
   }
+  if (ask->go_measure == NULL && p->types.n > 0) show_type(p, 0);
   return TB_OK;
 }
 
@@ -271,6 +282,7 @@ static tb_rc pack_profile(struct tk_profile *p, struct tb_buf *out) {
   TB_TRY(text_index(p, "count", &period.unit));
   profile.sample_type = (Tracecollect__Pprof__ValueType **)p->types.item;
   profile.n_sample_type = p->types.n;
+  profile.default_sample_type = p->shown_type;
   profile.period_type = &period;
   profile.period = 1;
   profile.sample = (Tracecollect__Pprof__Sample **)p->samples.item;
@@ -424,10 +436,14 @@ static const char *unit_of_name(const char *name) {
 }
 
 static tb_rc name_values(struct tk_profile *p, const char *const *names, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (names[i] != NULL) TB_TRY(add_type(p, names[i], "", unit_of_name(names[i])));
+  for (size_t i = 0; i < n; i++) {
+    if (names[i] == NULL) continue;
+    TB_TRY(add_type(p, names[i], "", unit_of_name(names[i])));
+    if (strcmp(unit_of_name(names[i]), "nanoseconds") == 0) show_type(p, p->types.n - 1);
+  }
   bool is_count = p->types.n == 0;
   if (is_count) TB_TRY(add_type(p, "rows", "", "count"));
+  show_type(p, 0);
   for (size_t s = 0; s < p->samples.n; s++) {
     Tracecollect__Pprof__Sample *sample = p->samples.item[s];
     static int64_t one = 1;

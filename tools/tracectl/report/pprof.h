@@ -3,7 +3,7 @@
  *
  * Each row of a table with a stack among its keys is a sample. Its values are the row's measures: for a distribution
  * NAME_count and NAME_total in nanoseconds, for a number NAME. The row that sums the rows left out is a sample named
- * "(other stacks)". Without reports the profile has no samples, which is valid.
+ * "(other stacks)". pprof shows the total of the first distribution; without one, the first measure. Without reports the profile has no samples, which is valid.
  *
  * Profiles of `go tool trace -pprof=KIND` have one measure, which Go names "contentions" and "delay".
  *

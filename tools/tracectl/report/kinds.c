@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/report/kinds.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text/nearest.h"
+#include "online/analysis/analysis.h"
+#include "online/why/schema.h"
+#include "tools/tracectl/term/tracectl.h"
+
+static bool is_kind(const char *text) {
+  enum to_analysis_kind kind;
+
+  return strcmp(text, "all") == 0 || strcmp(text, "why") == 0 || to_analysis_find(text, &kind);
+}
+
+static void list_kinds(void) {
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
+            to_analysis_about((enum to_analysis_kind)k));
+  fprintf(stderr, "  %-10s %s\n", "why", TO_WHY_ABOUT);
+  fprintf(stderr, "  %-10s Each of them.\n", "all");
+}
+
+int tk_kind_unknown(const char *text, const char *next) {
+  struct tb_nearest nearest = { .word = text };
+
+  if (next != NULL && is_kind(next))
+    return tk_usage("report", "KIND comes before FILE: tracectl report %s %s", next, text);
+  if (access(text, F_OK) == 0)
+    return tk_usage("report",
+                    "KIND is required before FILE; 'tracectl report all %s' runs them all", text);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    tb_nearest_try(&nearest, to_analysis_name((enum to_analysis_kind)k));
+  if (nearest.best != NULL)
+    return tk_usage("report", "no report \"%s\"; did you mean \"%s\"?", text, nearest.best);
+  fprintf(stderr, "tracectl report: no report \"%s\"; there are:\n", text);
+  list_kinds();
+  return TK_USAGE;
+}
