@@ -59,7 +59,7 @@ class Diff(Case):
                     self.assertLessEqual(abs(row[name][f"{side}_ns"] - exact), row[name]["error_share"] * exact + 0.5, (key, side, name))
                 self.assertEqual(row["mean"]["error_share"], 0)
                 self.assertGreater(row["per_second"][side], 0)
-        self.assertTrue(any(key[0] == "task" and key[1] for key in rows) and any(key[0] == "region" and key[1] for key in rows))
+        self.assertTrue(any(key[0] == "tasks" and key[1] for key in rows) and any(key[0] == "regions" and key[1] for key in rows))
 
     def test_a_trace_is_no_different_from_itself(self):
         trace = self.trace("g26-gens")
@@ -94,14 +94,14 @@ class Diff(Case):
     def test_mistakes(self):
         trace = self.trace("g26-gens")
         for condition, says in (("scheds.p99 > 5%", 'no metric "scheds"'), ("sched > 5%", "a field is required"), ("sched.p98 > 5%", "a field is required"),
-                                ("sched.p99 = 5%", "> or < is required"), ("sched.p99 > 5", "a change is required"), ("task[x.p99 > 5%", "has no end")):
+                                ("sched.p99 = 5%", "> or < is required"), ("sched.p99 > 5", "a change is required"), ("tasks[x.p99 > 5%", "has no end"), ("task[x].p99 > 5%", 'did you mean "tasks"?')):
             self.assertIn(says, self.tracectl("diff", trace, trace, "--fail-on", condition, expect=2).err)
         self.assertIn("A and B are required", self.tracectl("diff", trace, expect=2).err)
         self.assertIn("no option --host", self.tracectl("diff", trace, "host=x", expect=2).err)
         self.assertIn("no option --from; use --since", self.tracectl("diff", "service=shop,from=-1h", trace, expect=2).err)
         self.assertIn("--gen needs generations", self.tracectl("diff", trace, "service=shop,gen=x", expect=2).err)
         self.assertIn("No such file", self.tracectl("diff", trace, self.folder / "none", expect=1).err)
-        done = self.tracectl("diff", trace, trace, "--fail-on", "task[nothing].p99 > 1%")
+        done = self.tracectl("diff", trace, trace, "--fail-on", "tasks[nothing].p99 > 1%")
         self.assertIn("condition not checked, nothing of it ended in A", done.err)
 
 

@@ -36,7 +36,7 @@ static tb_rc read_condition(const struct tk_option *option, const char *value, v
 #define AT(member) offsetof(struct diff_options, member)
 const struct tk_option tk_diff_options[] = {
   TK_OPTION(0, "fail-on", "EXPR", read_condition, 0,
-            "exit 3 if the condition is met: 'sched.p99 > +20%', 'task[checkout].mean > +10%', "
+            "exit 3 if the condition is met: 'sched.p99 > +20%', 'tasks[checkout].mean > +10%', "
             "'running.time < -50%'"),
   TK_OPTION(0, "top", "N", tk_read_number, AT(rows),
             "rows of each metric, those with most time (default 10, 0: all)"),

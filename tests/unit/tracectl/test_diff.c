@@ -191,11 +191,11 @@ Test(diff, a_condition_that_the_error_may_explain_is_not_met_and_says_so) {
   char words[256], line[256];
 
   snprintf(words, sizeof words,
-           "--top 0 a b --fail-on 'task[s%u].p99 > +1%%' --fail-on 'task[s%u].p50 > +1%%'", type,
+           "--top 0 a b --fail-on 'tasks[s%u].p99 > +1%%' --fail-on 'tasks[s%u].p50 > +1%%'", type,
            type);
   cr_assert_eq(run(words), 0, "%s", said);
   snprintf(line, sizeof line,
-           "condition not met: task[s%u].p99 > +1%%: +2.2 %% (+0.0..+4.4) may be error; each side "
+           "condition not met: tasks[s%u].p99 > +1%%: +2.2 %% (+0.0..+4.4) may be error; each side "
            "is at most 1.1 %% off\n",
            type);
   expect_said(line);
@@ -203,13 +203,13 @@ Test(diff, a_condition_that_the_error_may_explain_is_not_met_and_says_so) {
   expect_said("+1.0 % (+1..+1) *");
   expect_said("+2.2 % (+0..+4) ~\n");
   expect_said("P99 is at most 1.1 % off on each side.");
-  snprintf(words, sizeof words, "a b --fail-on 'task[s%u].mean > +0.9%%'", type);
+  snprintf(words, sizeof words, "a b --fail-on 'tasks[s%u].mean > +0.9%%'", type);
   cr_assert_eq(run(words), 3, "%s", said);
-  snprintf(line, sizeof line, "condition met: task[s%u].mean > +0.9%%: +1.0 %% (+1.0..+1.0)\n",
+  snprintf(line, sizeof line, "condition met: tasks[s%u].mean > +0.9%%: +1.0 %% (+1.0..+1.0)\n",
            type);
   expect_said(line);
   write_trace("b", 1050);
-  snprintf(words, sizeof words, "a b --fail-on 'task[s%u].p99 > +1%%'", type);
+  snprintf(words, sizeof words, "a b --fail-on 'tasks[s%u].p99 > +1%%'", type);
   cr_assert_eq(run(words), 3, "%s", said);
   expect_said("condition met: ");
   expect_said("; each side is at most 1.1 % off\n");
@@ -220,7 +220,7 @@ Test(diff, json_says_the_error_and_why_a_change_is_not_significant) {
   char key[64];
 
   cr_assert_eq(run("--json --top 0 a b"), 0, "%s", said);
-  snprintf(key, sizeof key, "{\"metric\":\"task\",\"key\":\"s%u\",", type);
+  snprintf(key, sizeof key, "{\"metric\":\"tasks\",\"key\":\"s%u\",", type);
   char *row = strstr(said, key);
   cr_assert_not_null(row, "%s", said);
   row[strcspn(row, "\n")] = '\0';

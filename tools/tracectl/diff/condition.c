@@ -6,18 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/nearest.h"
+
 static const char *skip_blanks(const char *at) {
   return at + strspn(at, " \t");
+}
+
+static tb_rc no_metric(const char *at, size_t len, struct tb_diag *diag) {
+  char word[40];
+  struct tb_nearest nearest = { .word = word };
+
+  snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word), at);
+  for (unsigned m = 0; m < TK_DIFF_METRIC_COUNT; m++)
+    tb_nearest_try(&nearest, tk_diff_metric_name((enum tk_diff_metric)m));
+  if (nearest.best != NULL)
+    return tb_fail(diag, TB_BROKEN, "no metric \"%s\"; did you mean \"%s\"?", word, nearest.best);
+  return tb_fail(
+      diag, TB_BROKEN,
+      "no metric \"%s\"; there are sched, running, block, syscall, stw, gc, tasks, regions", word);
 }
 
 static tb_rc parse_metric(const char **at, struct tb_diag *diag, struct tk_diff_condition *out) {
   size_t len = strcspn(*at, ".[ ");
 
-  if (!tk_diff_metric_find(*at, len, &out->metric))
-    return tb_fail(
-        diag, TB_BROKEN,
-        "no metric \"%.*s\"; there are sched, running, block, syscall, stw, gc, task, region",
-        (int)(len < 40 ? len : 40), *at);
+  if (!tk_diff_metric_find(*at, len, &out->metric)) return no_metric(*at, len, diag);
   *at += len;
   if (**at != '[') return TB_OK;
   const char *end = strrchr(*at, ']');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The condition of diff --fail-on: METRIC[KEY].FIELD > +20%, as in "sched.p99 > +20%", "task[checkout].mean > 10%", "running.time < -50%".
+/* The condition of diff --fail-on: METRIC[KEY].FIELD > +20%, as in "sched.p99 > +20%", "tasks[checkout].mean > 10%", "running.time < -50%".
  *
  * It is met if the change exceeds the limit, and is significant: neither by chance nor from the errors of both sides.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lengths of spans, grouped by metric and key, with one sample for each generation: the input of a comparison.
  *
- * A row is one metric of one key: `sched` of goroutines that began in main.serve, `task` of the type checkout; the key "" is the whole
+ * A row is one metric of one key: `sched` of goroutines that began in main.serve, `tasks` of the type checkout; the key "" is the whole
  * metric. Lengths are counted in the buckets of online/window/histogram.h at TK_DIFF_SCALE. Above TK_SAMPLES_MAX generations are joined
  * two by two.
  *
@@ -23,8 +23,8 @@
   METRIC(SYSCALL, "syscall", "place", "system calls")                                              \
   METRIC(STW, "stw", "reason", "stops of the world")                                               \
   METRIC(GC, "gc", "phase", "phases of the garbage collector, assists among them")                 \
-  METRIC(TASK, "task", "type", "tasks")                                                            \
-  METRIC(REGION, "region", "type", "regions")
+  METRIC(TASK, "tasks", "type", "tasks")                                                           \
+  METRIC(REGION, "regions", "type", "regions")
 
 enum tk_diff_metric {
 #define METRIC(id, name, key, about) TK_DIFF_##id,
