@@ -309,10 +309,19 @@ class OtherFormats(Convert):
                 child.stdout.close()
                 self.assertEqual((child.stderr.read(), child.wait(DEADLINE)), (b"", 0), to)
 
+    def test_collapsed_says_why_it_is_empty(self):
+        """A trace without CPU samples has stacks of waits."""
+        out = self.folder / "stacks"
+        done = self.tracectl("convert", "--to", "collapsed", self.trace("g26-iter"), "-o", out)
+        self.assertEqual((out.read_bytes(), done.err), (b"", "tracectl convert: no CPU samples in it, so no stacks: try --of waiting\n"))
+        self.assertEqual(self.tracectl("convert", "--to", "collapsed", "--of", "waiting", self.trace("g26-iter"), "-o", out).err, "")
+        self.assertGreater(out.stat().st_size, 0)
+
     def test_mistakes(self):
         trace = self.trace("g26-gens")
         for words, says in ((("--to", "gif"), "--to needs one of perfetto, chrome"), ((), "--to is required"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
                             (("--to", "csv", "--table", "x y"), "no such table"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
+                            (("--to", "pprof"), "tracectl report KIND FILE --pprof OUT"),
                             (("--to", "collapsed", "--of", "all"), "--of needs one of samples, waiting")):
             self.assertIn(says, self.tracectl("convert", *words, trace, "-o", self.folder / "x", expect=2).err)
         self.assertIn("-o OUT is required", self.tracectl("convert", "--to", "csv", trace, expect=2).err)

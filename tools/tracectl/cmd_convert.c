@@ -27,6 +27,14 @@ struct convert_options {
   struct tk_convert_ask ask;
 };
 
+static tb_rc read_form(const struct tk_option *option, const char *value, void *field,
+                       struct tb_diag *diag) {
+  if (strcmp(value, "pprof") != 0) return tk_read_word(option, value, field, diag);
+  return tb_fail(diag, TB_BROKEN,
+                 "--to: profiles are of a report: 'tracectl report KIND FILE "
+                 "--pprof OUT', or of rows: 'tracectl query --pprof OUT'");
+}
+
 /* --otlp URL means --to otlp or otlp-metrics, sent to a URL. */
 static int check_url(struct convert_options *o) {
   const char *url = o->ask.options.url;
@@ -110,7 +118,7 @@ static int convert(struct convert_options *o, char **files, int n_files) {
 
 #define AT(member) offsetof(struct convert_options, member)
 const struct tk_option tk_convert_options[] = {
-  TK_OPTION(0, "to", FORMS, tk_read_word, AT(form),
+  TK_OPTION(0, "to", FORMS, read_form, AT(form),
             "perfetto, chrome: open it in ui.perfetto.dev; collapsed: stacks for flame graphs; "
             "otlp, otlp-metrics: OpenTelemetry's spans, and reports; json, csv: rows of a table; "
             "sqlite: all tables"),

@@ -11,6 +11,7 @@
 struct collapsed {
   FILE *file;
   enum tk_stacks_of of;
+  uint64_t lines;
   struct tb_map weight; /* by stack */
 };
 
@@ -37,6 +38,7 @@ static tb_rc collapsed_open(void *self, FILE *file, const struct tk_format_optio
 
   c->file = file;
   c->of = options->stacks;
+  c->lines = 0;
   tb_map_init(&c->weight, &tk_mem, tb_seed());
   return TB_OK;
 }
@@ -70,12 +72,18 @@ static tb_rc collapsed_end(void *self, const struct tk_stream *s) {
       if (f > 0) putc(';', c->file);
     }
     fprintf(c->file, " %" PRIu64 "\n", sum);
+    c->lines++;
   }
   return ferror(c->file) ? TB_IO : TB_OK;
 }
 
 static tb_rc collapsed_close(void *self) {
-  (void)self;
+  const struct collapsed *c = self;
+
+  if (c->lines == 0 && c->of == TK_STACKS_OF_SAMPLES)
+    tk_note("convert", "no CPU samples in it, so no stacks: try --of waiting");
+  else if (c->lines == 0)
+    tk_note("convert", "no goroutine was in that state, so no stacks: try another --of");
   return TB_OK;
 }
 
