@@ -617,7 +617,7 @@ class Page(PageCase):
         page.ask("(() => { const b = document.querySelector('#segment-rows .copy'); window.answers = [];"
                  " new MutationObserver(() => window.answers.push(b.textContent)).observe(b, { childList: true, characterData: true, subtree: true }); b.click(); })()")
         answers = wait_until("the button answers", lambda: page.ask("window.answers"))
-        self.assertNotEqual(answers[0], "copy fetch line")
+        self.assertNotEqual(answers[0], "copy fetch command")
         self.quiet(page)
 
     def test_it_finds_the_collector_again(self):

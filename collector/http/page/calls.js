@@ -102,7 +102,7 @@ export class Calls {
         { className: "buttons" },
         segmentsButton(`Behind an alert of ${a.service}`, () => ({ service: a.service, instance: a.instance, from_ns: begin, until_ns: begin + a.duration_ns })),
         timelineLink(a.stream, begin, begin + a.duration_ns, a.goroutine),
-        ...(a.fetch ? [copyButton("copy fetch line", a.fetch)] : []),
+        ...(a.fetch ? [copyButton("copy fetch command", a.fetch)] : []),
       ),
     );
   }

@@ -43,7 +43,7 @@ function update(node, f) {
   if (buttons.dataset.trace === trace) return;
   buttons.dataset.trace = trace;
   const link = f.link ? [element("a", { className: "link", href: f.link }, "timeline")] : [];
-  buttons.replaceChildren(...(f.expired ? [element("span", { className: "muted" }, "its trace has expired")] : [...link, copyButton("copy fetch line", f.fetch)]));
+  buttons.replaceChildren(...(f.expired ? [element("span", { className: "muted" }, "its trace has expired")] : [...link, copyButton("copy fetch command", f.fetch)]));
 }
 
 export class Findings {

@@ -7,6 +7,7 @@ const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 export const count = (n) => whole.format(n);
+export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
 export const short = (n) => (n < 10000 ? whole.format(n) : compact.format(n));
 
 // Three digits and a unit.

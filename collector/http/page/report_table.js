@@ -13,7 +13,7 @@ const QUANTILES = [["p50_ns", "p50"], ["p90_ns", "p90"], ["p99_ns", "p99"], ["p9
 const TEXTS = {
   count,
   ns: duration,
-  time: (ns, report) => (report.from_wall_ns > 0 ? clock(report.from_wall_ns + (ns - report.from_ns)) : `${duration(ns - report.from_ns)} into it`),
+  time: (ns, report) => (report.from_wall_ns > 0 ? clock(report.from_wall_ns + (ns - report.from_ns)) : `+${duration(ns - report.from_ns)}`),
   bytes,
   id: String,
   share,

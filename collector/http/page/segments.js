@@ -20,7 +20,7 @@ export function segmentCells(s) {
     element("td", { className: "number" }, s.analysis === "ok" ? count(s.events) : s.analysis),
     element("td", { className: "number" }, bytes(s.bytes)),
     element("td", {}, file),
-    element("td", { className: "go" }, ...(s.expired ? [] : [timelineLink(s.stream, s.first_wall_ns, s.last_wall_ns), " ", copyButton("copy fetch line", `tracectl fetch ${s.id} -o ${s.service}-${s.first_gen}.trace`)])),
+    element("td", { className: "go" }, ...(s.expired ? [] : [timelineLink(s.stream, s.first_wall_ns, s.last_wall_ns), " ", copyButton("copy fetch command", `tracectl fetch ${s.id} -o ${s.service}-${s.first_gen}.trace`)])),
   ];
 }
 

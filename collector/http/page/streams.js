@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of streams: a row a stream, its service named once a group.
-import { ago, bytes, count, megabytes, moment, short } from "/format.js";
+import { ago, bytes, count, counted, megabytes, moment, short } from "/format.js";
 import { showSegments } from "/segments.js";
 import { byId, element, KeyedList, serviceAddress, setData, setFigure, setText, timelineLink } from "/view.js";
 
@@ -130,6 +130,6 @@ export class Streams {
     setText(byId("streams-empty"), overview.streams.length === 0 ? "No stream yet. An agent connects to the address in the ready file; see the README." : `No service or instance has "${filter}" in its name.`);
     const services = new Set(streams.map((s) => s.service)).size;
     const beyond = overview.streams_total - overview.streams.length;
-    setText(byId("streams-note"), `${count(streams.length)} streams of ${count(services)} services${beyond > 0 ? `; ${count(beyond)} older ones are not listed` : ""}`);
+    setText(byId("streams-note"), `${counted(streams.length, "stream")}, ${counted(services, "service")}${beyond > 0 ? `; ${count(beyond)} older ones are not listed` : ""}`);
   }
 }

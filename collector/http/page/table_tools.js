@@ -62,7 +62,7 @@ export class TableTools {
   // changed(): rows are to be shown again.
   constructor(schema, changed) {
     Object.assign(this, { schema, orders: orders(schema), rows: [] });
-    this.field = element("input", { type: "search", placeholder: "rows with", autocomplete: "off", spellcheck: false });
+    this.field = element("input", { type: "search", placeholder: "filter rows", autocomplete: "off", spellcheck: false });
     this.field.setAttribute("aria-label", `Show only rows of ${schema.about} with`);
     this.select = element("select", {}, element("option", { value: "" }, schema.order || "as it comes"), ...this.orders.map((order, i) => element("option", { value: i }, `by ${order.name}`)));
     this.select.setAttribute("aria-label", `Order of ${schema.about}`);

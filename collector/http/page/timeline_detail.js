@@ -42,7 +42,7 @@ export function showMoment(stream, moment, wallOf, acts) {
   // What the archive has of it is fetched first: a collector itself explains its last minutes.
   const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(from)} --until ${exactTime(until)} -o moment.trace`;
   buttons.push(element("a", { className: "link why-link", href: whyAddress(stream, from, until, { goroutine: moment.goroutine, ns: (BigInt(moment.from_ns) + BigInt(moment.until_ns)) / 2n }) }, "why it took so long"));
-  buttons.push(copyButton("copy why line", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
+  buttons.push(copyButton("copy why command", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
   show(
     `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
     list([
@@ -109,7 +109,7 @@ export function showStretch(picture, from, until, zoom) {
       ["in system calls", syscall.toFixed(2)],
       ["waiting", waiting.toFixed(1)],
     ]),
-    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch ${times} -o stretch.trace`)),
+    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query command", `tracectl query ${times} --saved waits`), copyButton("copy fetch command", `tracectl fetch ${times} -o stretch.trace`)),
     new StretchReports(picture.stream, from, until).node,
   );
 }

@@ -36,7 +36,7 @@ export class Others {
       const { streams } = await askJson("/api/v1/streams");
       const others = streams.filter((s) => s.stream !== this.stream && !this.shown.has(s.stream)).sort((a, b) => b.newest_wall_ns - a.newest_wall_ns);
       const options = others.map((s) => element("option", { value: s.stream }, `${s.service} / ${s.instance}${s.state === "live" ? "" : `, ${s.state}`}`));
-      byId("beside").replaceChildren(element("option", { value: "" }, "beside it: another stream"), ...options);
+      byId("beside").replaceChildren(element("option", { value: "" }, "compare with another stream"), ...options);
     } catch {
       // the choice stays as it was
     }

@@ -51,7 +51,7 @@ function showPath(said) {
 function showTables(said) {
   const view = new ReportView({ ...said.schema, figures: [], options: [] });
   byId("tables").replaceChildren(view.node);
-  view.show({ ...said, from_wall_ns: 0, options: {}, events: 0 }); // its times: how far into it
+  view.show({ ...said, from_wall_ns: 0, options: {}, events: 0 }); // its times: since its begin
   setText(view.about, `${moment(said.from_wall_ns)}, generations ${said.first_gen} to ${said.last_gen}`);
 }
 
@@ -66,7 +66,7 @@ async function show() {
     setText(byId("name"), `${said.service} / ${said.instance}: ${said.figures.subject}`);
     document.title = `why ${said.figures.subject} · tracecollect`;
     setText(byId("sentence"), sentence(said));
-    byId("links").replaceChildren(element("a", { className: "link", href: timelineAddress(stream, said.from_wall_ns, said.until_wall_ns) }, "on the timeline"), " ", copyButton("copy why line", fetchLine(said)));
+    byId("links").replaceChildren(element("a", { className: "link", href: timelineAddress(stream, said.from_wall_ns, said.until_wall_ns) }, "on the timeline"), " ", copyButton("copy why command", fetchLine(said)));
     showPath(said);
     showTables(said);
     setText(byId("state"), "explained");
