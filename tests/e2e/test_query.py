@@ -233,7 +233,7 @@ class Query(Case):
         around = self.rows(trace, "SELECT gen FROM generations", more=("--since", moment, "--until", moment))
         self.assertEqual([row["gen"] for row in around], [10])
         self.assertEqual(self.rows(trace, "SELECT gen FROM generations WHERE gen>6", more=("--gen", "5..8")), [{"gen": 7}, {"gen": 8}])
-        self.assertIn("nothing of that is in it", self.tracectl("query", trace, "SELECT 1", "--gen", "900..", expect=1).err)
+        self.assertIn("no such generation: this trace has ", self.tracectl("query", trace, "SELECT 1", "--gen", "900..", expect=1).err)
         self.assertEqual(self.rows(trace, "SELECT count(*) AS n FROM reports WHERE kind='stw' AND name='by_reason'", more=("--gen", "5..8")), [{"n": 0}])
 
     def test_several_files_are_streams_with_lives_and_stacks_of_their_own(self):

@@ -18,7 +18,7 @@ struct walk {
 const char *to_path_end_name(enum to_path_end end) {
   static const char *const names[] = {
     [TO_PATH_GOES_ON] = "",
-    [TO_PATH_NO_WAKER] = "no goroutine ended it",
+    [TO_PATH_NO_WAKER] = "a timer, the network or the runtime ended it",
     [TO_PATH_STILL_OPEN] = "it is still open",
     [TO_PATH_UNKNOWN] = "the trace does not show it",
     [TO_PATH_CYCLE] = "its waker waited itself",

@@ -363,7 +363,7 @@ void tk_table_rows_print(const StreamReport *report, const struct tp_table *tabl
   put_head(&l);
   for (size_t i = 0; i < table->table->n_rows; i++) put_row(&l, table->table->rows[i]);
   if (l.left_out == 0) return;
-  snprintf(note, sizeof(note), "The page is too narrow for %zu more columns: --json shows them.",
-           l.left_out);
+  snprintf(note, sizeof(note), "%zu more column%s hidden: widen the terminal or use --json.",
+           l.left_out, l.left_out == 1 ? " is" : "s are");
   tk_words_print(note, 0, style);
 }

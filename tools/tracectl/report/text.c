@@ -295,8 +295,8 @@ static void print_title(const StreamReport *report, const char *source, Style *s
     fprintf(style->out, "%.3g %% of the events are analysed.\n",
             tp_report_analysed_share(report) * 100);
   if (report->broken_generations > 0)
-    fprintf(style->out, "%" PRIu64 " broken generations are not in it.\n",
-            report->broken_generations);
+    fprintf(style->out, "%" PRIu64 " broken generation%s skipped.\n", report->broken_generations,
+            report->broken_generations == 1 ? " was" : "s were");
 }
 
 void tk_report_print(const StreamReport *report, const char *source, Style *style) {

@@ -44,7 +44,7 @@ static tb_rc nothing(const struct tk_index *index, struct tb_diag *diag) {
   tc_time_format(index->row[0].begin_wall_ns, begin);
   tc_time_format(index->row[index->n - 1].begin_wall_ns, end);
   return tb_fail(diag, TB_NOTFOUND,
-                 "nothing of that is in it: it holds generations %" PRIu64 "..%" PRIu64
+                 "no such generation: this trace has %" PRIu64 " to %" PRIu64
                  ", which began %s to %s",
                  index->row[0].gen, index->row[index->n - 1].gen, begin, end);
 }

@@ -64,7 +64,7 @@ static const struct to_field column[COLUMNS] = {
 enum { SUSPECT_SITES, TABLES };
 static const struct to_table_schema table[TABLES] = {
   [SUSPECT_SITES] = { .name = "suspects",
-                      .about = "Goroutines that may never end (a hint)",
+                      .about = "Suspected goroutine leaks",
                       .order_about = "most first",
                       .keys = 2,
                       .columns = COLUMNS,

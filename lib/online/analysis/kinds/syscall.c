@@ -86,7 +86,7 @@ static const struct to_table_schema table[TABLES] = {
                  .column = stack_column,
                  .order = { { STACK_BLOCKED + 1 }, { STACK_CALLS + 1 } } },
   [IDLE_NOW] = { .name = "idle_now",
-                 .about = "Idle now: as long as blocked ones, but they wait for work",
+                 .about = "Idle now: long calls that are only waiting for work",
                  .order_about = "oldest first",
                  .keys = 2,
                  .columns = NOW_COLUMNS,

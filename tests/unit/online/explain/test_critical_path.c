@@ -139,7 +139,8 @@ Test(critical_path, a_wait_without_a_waker_ends_the_walk_and_says_why) {
   SPAN(WAITING, 1, 60, 80, .by_life = 2);
   SPAN(WAITING, 1, 80, 100, .open = true);
   walk(1, 0, 100);
-  EXPECT("0:g1 Waiting 0-20 (no goroutine ended it); 0:g1 Waiting 20-40 (no goroutine ended it); "
+  EXPECT("0:g1 Waiting 0-20 (a timer, the network or the runtime ended it); 0:g1 Waiting 20-40 (a "
+         "timer, the network or the runtime ended it); "
          "0:g1 Waiting 40-60 (the trace does not show it); 0:g1 Waiting 60-80 (the trace does not "
          "show it); "
          "0:g1 Waiting 80-100 (it is still open)");
