@@ -540,7 +540,7 @@ class Page(PageCase):
         self.assertEqual(page.ask(services), ["till / two"])
         self.type_filter(page, "payments")
         self.assertEqual(page.ask(services), [])
-        self.assertRegex(page.ask("document.getElementById('alerts-empty').textContent"), r"All \d+ alerts are of other services")
+        self.assertRegex(page.ask("document.getElementById('alerts-empty').textContent"), r"All \d+ alerts are from other services")
         for panel in ("streams", "stops", "blocked"):
             self.assertEqual(page.ask(f"document.getElementById('{panel}-empty').textContent"),
                              'No service or instance has "payments" in its name.')

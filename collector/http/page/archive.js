@@ -41,7 +41,7 @@ async function show() {
   const found = segments.filter((s) => (VERDICTS[verdict] ?? (() => true))(s) && (KEPT[kept] ?? (() => true))(s));
   byId("rows").replaceChildren(...found.map(row));
   setText(byId("note"), `${count(found.length)} of ${more ? "the newest " : ""}${count(segments.length)}`);
-  setText(byId("empty"), found.length > 0 ? "" : "Nothing in the archive is like that.");
+  setText(byId("empty"), found.length > 0 ? "" : "Nothing in the archive matches.");
 }
 
 // names: services and instances are listed again, and these are chosen.

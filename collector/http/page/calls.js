@@ -85,7 +85,7 @@ export class Calls {
     byId("alerts-card").hidden = this.alerts.length === 0;
     setData(byId("columns"), "cards", this.alerts.length === 0 ? 2 : 3);
     byId("alerts-empty").hidden = shown.length > 0;
-    setText(byId("alerts-empty"), others === 1 ? "The one alert is of another service." : `All ${others} alerts are of other services.`);
+    setText(byId("alerts-empty"), others === 1 ? "The one alert is from another service." : `All ${others} alerts are from other services.`);
     this.alertList.show(shown);
   }
 

@@ -20,7 +20,7 @@ const findings = new Findings();
 const reports = new Reports(chosen);
 const chart = new Chart(
   byId("chart"),
-  (from, until) => showSegments("Segments of that second", { from_ns: from * 1e9, until_ns: until * 1e9, arrived: true }),
+  (from, until) => showSegments("Segments from that second", { from_ns: from * 1e9, until_ns: until * 1e9, arrived: true }),
   (text) => setText(byId("readout"), text),
 );
 
@@ -104,7 +104,7 @@ function show() {
   causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
   byId("stops").hidden = causes.length === 0;
   byId("stops-empty").hidden = causes.length > 0;
-  setText(byId("stops-empty"), none || "No stop of the world has been seen yet.");
+  setText(byId("stops-empty"), none || "No stop-the-world pause yet.");
   chart.show(causes, model.series(causes));
   setText(byId("health"), o.health === "ok" ? "healthy" : o.health);
   setData(byId("health"), "state", o.health === "ok" ? "good" : "bad");

@@ -44,7 +44,7 @@ export async function showSegments(title, which) {
     const { segments, more } = await askJson("/api/v1/segments", query);
     // Newest first: what was clicked on is mostly what has just happened.
     rows.replaceChildren(...segments.sort((a, b) => b.first_wall_ns - a.first_wall_ns).map((s) => element("tr", {}, ...segmentCells(s))));
-    setText(byId("segments-empty"), more ? `The first ${LIMIT} are listed; GET /api/v1/segments has all.` : segments.length ? "" : "Nothing is archived of that time yet.");
+    setText(byId("segments-empty"), more ? `The first ${LIMIT} are listed; GET /api/v1/segments has all.` : segments.length ? "" : "Nothing is archived from that time yet.");
   } catch (error) {
     setText(byId("segments-empty"), `The collector does not answer: ${error.message}`);
   }

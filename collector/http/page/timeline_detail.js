@@ -81,7 +81,7 @@ export function showState(stream, said, wallNs, pin) {
   show(
     `${said.goroutines} goroutines at ${dayTime(Number(wallNs))}`,
     list([...counts].map(([state, n]) => [state.toLowerCase(), String(n)])),
-    element("p", { className: "buttons" }, copyButton("copy state line", `tracectl state --stream ${stream} --at ${exactTime(wallNs)}`)),
+    element("p", { className: "buttons" }, copyButton("copy state command", `tracectl state --stream ${stream} --at ${exactTime(wallNs)}`)),
     element("ol", { className: "states" }, ...said.states.map((one) => stateNodes(said, one, pin))),
   );
 }

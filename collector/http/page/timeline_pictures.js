@@ -61,7 +61,7 @@ export class Lane {
 
 export function readPicture(bytes) {
   const magic = String.fromCharCode(...new Uint8Array(bytes, 0, MAGIC.length));
-  if (magic !== MAGIC) throw new Error("the collector's answer is no picture");
+  if (magic !== MAGIC) throw new Error("the collector's answer is not a timeline");
   const length = new DataView(bytes).getUint32(MAGIC.length, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, HEAD_BYTES, length)));
   const words = new Uint32Array(bytes, HEAD_BYTES + length);

@@ -30,7 +30,7 @@ function sentence({ figures, tables }) {
   const behind = tables.behind.slice(0, IN_WORDS).map(behindWords);
   const rest = tables.behind.slice(IN_WORDS);
   const others = rest.length > 0 ? [`${duration(rest.reduce((sum, b) => sum + b.total_ns, 0))} behind ${rest.length} others`] : [];
-  return `${figures.subject} ${figures.open ? "is open, and so far took" : "took"} ${duration(figures.total_ns)}: ${[...own, ...behind, ...others].join(", ")}.`;
+  return `${figures.subject} ${figures.open ? "is still open and has taken" : "took"} ${duration(figures.total_ns)}: ${[...own, ...behind, ...others].join(", ")}.`;
 }
 
 function wallOf(said, ns) {
