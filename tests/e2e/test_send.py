@@ -16,6 +16,10 @@ def analysis_of(collector, instance):
 
 
 class Send(Case):
+    def test_without_certificates_it_says_which_option(self):
+        done = self.tracectl("send", self.trace("g26-iter"), "--to", "127.0.0.1:1", "--service", "send", expect=2)
+        self.assertIn("--certs DIR is required", done.err)
+
     def test_every_stored_trace_comes_back_byte_for_byte_and_is_judged_ok(self):
         collector = Collector(self)
         most = float("inf") if FULL else 40_000 if not SANITIZE else 20_000  # small ones there are of each version
@@ -117,7 +121,7 @@ class Send(Case):
         collector.send(self.trace("g26-labels"), "checkout", "one")
         for verb, more in (("report", ["syscall"]), ("fetch", ["-o", self.folder / "none"]), ("list", [])):
             for service, reason in (("chekcout", 'no service "chekcout"; did you mean "checkout"?'),
-                                    ("payments", 'no service "payments"; there are checkout')):
+                                    ("payments", 'no service "payments"; known services: checkout')):
                 done = collector.ask(verb, *more, "--service", service, expect=0 if verb == "list" else 1)
                 self.assertEqual(done.err, f"tracectl {verb}: {reason}\n")
         self.assertEqual(collector.ask("list", "--service", "checkout", "--instance", "two").err, "tracectl list: no segments\n")

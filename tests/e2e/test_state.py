@@ -88,7 +88,9 @@ class State(Case):
         trace = self.trace("g26-gens")
         self.assertIn("--at T is required", self.tracectl("state", trace, expect=2).err)
         self.assertIn("outside of what is read", self.tracectl("state", "--at", "5", trace, expect=1).err)
-        self.assertIn("outside of what is read", self.tracectl("state", "--at", "now", trace, expect=1).err)
+        said = self.tracectl("state", "--at", "now", trace, expect=1).err
+        self.assertRegex(said, r"outside of what is read, which has \d+ to \d+; --at 20\S+Z to 20\S+Z$")
+        self.tracectl("state", "--at", said.split()[-1], trace)
         self.assertIn("no wall clock is in it", self.tracectl("state", "--at", "now", self.trace("g22-mix"), expect=1).err)
         self.assertIn("--at needs a time", self.tracectl("state", "--at", "soon", trace, expect=2).err)
         torn = self.folder / "torn"

@@ -95,6 +95,8 @@ static int parse(int argc, char **argv, struct send_options *out) {
   if (config->server == NULL)
     return tk_usage("send", "--to HOST:PORT or --to @READYFILE is required");
   if (config->service == NULL) return tk_usage("send", "--service is required");
+  if (config->certs == NULL && (config->ca == NULL || config->cert == NULL || config->key == NULL))
+    return tk_usage("send", "--certs DIR is required: a folder with ca.pem, agent.pem, agent.key");
   if (out->crl != NULL && setenv("TRACEAGENT_CRL", out->crl, 1) != 0)
     return tk_fail("send", "%s", strerror(errno));
   return TK_DONE;

@@ -298,7 +298,7 @@ Test(fetch, wrong_use_is_told_and_exits_2) {
   cr_assert_eq(run("fetch --json -o -"), 2);
   cr_assert_eq(run("fetch --bogus"), 2);
   cr_assert_eq(run("fetch --service none -o t.trace"), 1);
-  cr_assert(has_said("no service \"none\"; there are shop"), "%s", said);
+  cr_assert(has_said("no service \"none\"; known services: shop"), "%s", said);
   cr_assert_eq(run("fetch 4711 -o t.trace"), 1);
   cr_assert_eq(run("fetch -o /nonexistent/t.trace"), 1);
   cr_assert(has_said("/nonexistent/t.trace: No such file or directory"), "%s", said);

@@ -47,7 +47,7 @@ static bool is_first(const Tracecollect__V1__StatusReply *s, size_t i) {
   return true;
 }
 
-/* Appends "; there are checkout, shop": some services, each once. */
+/* Appends "; known services: checkout, shop": some services, each once. */
 static void add_services(const Tracecollect__V1__StatusReply *s, char *out, size_t bytes) {
   size_t n = strlen(out), shown = 0;
 
@@ -57,7 +57,7 @@ static void add_services(const Tracecollect__V1__StatusReply *s, char *out, size
       snprintf(out + n, bytes - n, ", ...");
       return;
     }
-    n += (size_t)snprintf(out + n, bytes - n, "%s%s", shown++ == 0 ? "; there are " : ", ",
+    n += (size_t)snprintf(out + n, bytes - n, "%s%s", shown++ == 0 ? "; known services: " : ", ",
                           s->streams[i]->service);
   }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/times.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_range.h"
 #include "tools/tracectl/trace_file/trace_run.h"
@@ -163,6 +164,21 @@ static tb_rc on_end(void *self, const struct to_generation *gen) {
   return to_spans_generation_ends(((struct finding *)self)->out->spans, gen);
 }
 
+/* In wall time, too, in which cat prints times. */
+static void say_outside(const struct finding *f, const struct tk_place *place,
+                        char error[TK_QUERY_ERROR]) {
+  char first[TC_TIME_BYTES], last[TC_TIME_BYTES], wall[2 * TC_TIME_BYTES + 16] = "";
+
+  if (f->has_clock) {
+    tc_time_format(tk_wall_of(&f->clock, f->first), first);
+    tc_time_format(tk_wall_of(&f->clock, f->last), last);
+    snprintf(wall, sizeof wall, "; --at %s to %s", first, last);
+  }
+  snprintf(error, TK_QUERY_ERROR,
+           "%s: that is outside of what is read, which has %" PRId64 " to %s%" PRId64 "%s",
+           place->name, f->first, f->any ? "" : "at least ", f->last, wall);
+}
+
 static bool fail(const struct finding *f, const struct tk_place *place,
                  const struct tk_trace_run *run, char error[TK_QUERY_ERROR]) {
   char why[300];
@@ -175,9 +191,7 @@ static bool fail(const struct finding *f, const struct tk_place *place,
              "%s: no wall clock is in it (before Go 1.25): --at nanoseconds on its own clock",
              place->name);
   else
-    snprintf(error, TK_QUERY_ERROR,
-             "%s: that is outside of what is read, which has %" PRId64 " to %s%" PRId64,
-             place->name, f->first, f->any ? "" : "at least ", f->last);
+    say_outside(f, place, error);
   return false;
 }
 
