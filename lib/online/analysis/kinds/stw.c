@@ -68,12 +68,12 @@ static struct to_stw *state(const struct to_analyses *a) {
 enum { STOPPED, TIME_TO_STOP, WALL, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [STOPPED] = { "stopped", TO_VALUE_DISTRIBUTION,
-                .about = "Stops of the world (of all goroutines at once) that ended." },
+                .about = "Stop-the-world pauses (of all goroutines at once) that ended." },
   [TIME_TO_STOP] = { "time_to_stop", TO_VALUE_DISTRIBUTION,
                      .about =
                          "The part of each until the last P stood, where the trace shows it." },
   [WALL] = { "wall_share", TO_VALUE_SHARE,
-             .about = "Share of the window in which the world stood still.", .of_time = true },
+             .about = "Share of the window in which the world was stopped.", .of_time = true },
 };
 enum { REASON, REASON_ID, REASON_STOPPED, REASON_OPEN, REASON_COLUMNS };
 static const struct to_field reason_column[REASON_COLUMNS] = {
