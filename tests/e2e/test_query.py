@@ -4,6 +4,8 @@ import collections
 import csv
 import io
 import json
+import math
+import statistics
 
 from harness import FULL, SANITIZE, Case, Collector, local_go
 
@@ -115,6 +117,95 @@ class Query(Case):
         self.assertEqual(list(self.folder.glob("x*")), [])
         self.assertIn("FILE may be read more than once", self.tracectl("query", "-", "SELECT 1", expect=2).err)
         self.assertIn("No such file", self.tracectl("query", self.folder / "none", "SELECT 1 FROM spans", expect=1).err)
+
+    def test_a_guess_is_led_to_what_there_is(self):
+        trace = self.trace("g25-mix")
+        tables = "  There are generations, spans, tasks, regions, logs, samples, metrics, goroutines, stacks, frames, events, reports, syscalls, stops, waits"
+        for sql, lines in (("SELECT * FROM mutex", [tables + "; did you mean waits?"]),
+                           ("SELECT * FROM syscall", [tables + "; did you mean syscalls?"]),
+                           ("SELECT * FROM gc_pauses", [tables + "; did you mean stops?"]),
+                           ("SELECT * FROM xyzzyx", [tables + "."]),
+                           ("SELECT dur FROM spans", ["  spans has stream, kind, ", "; did you mean duration_ns?"]),
+                           ("SELECT function FROM stacks", ["  stacks has stream, stack, depth_max.\n  function is a column of frames.\n"]),
+                           ("SELECT s.functon FROM spans s JOIN frames USING(stack)", ["  spans has ", "  frames has ", "; did you mean function?"]),
+                           ("SELECT goroutine FROM spans", ["did you mean life", "goroutine is a column of events, syscalls, waits."]),
+                           ("SELECT percentile(1, 2) FROM spans", ["no such function: percentile", "  There are p(x, 99), median(x), place(stack), and SQLite's own."]),
+                           *((sql, ["syntax error", "  tracectl query --schema [TABLE] shows tables and columns."])
+                             for sql in ("SHOW TABLES", ".tables", ".schema spans", "DESCRIBE spans"))):
+            err = self.tracectl("query", trace, sql, expect=2).err
+            for words in lines:
+                self.assertIn(words, err, sql)
+        self.assertNotIn("--schema", self.tracectl("query", trace, "SELECT FORM spans WHERE WHERE", expect=2).err)
+
+    def test_a_comparison_with_a_word_that_does_not_exist_is_said_once(self):
+        trace = self.trace("g25-mix")
+        for sql, said in (("SELECT 1 FROM spans WHERE kind='gc'", 'no kind is known as "gc"; there are goroutine, syscall, proc, thread, range'),
+                          ("SELECT 1 FROM waits WHERE reason='mutex'", 'no reason is known as "mutex"; did you mean "sync"?'),
+                          ("SELECT 1 FROM spans WHERE reason='I/O wait'", 'no reason is known as "I/O wait"; did you mean "network"?'),
+                          ("SELECT 1 FROM spans a JOIN spans b USING(life) WHERE a.state='wating'", 'no state is known as "wating"; did you mean "waiting"?'),
+                          ("SELECT 1 FROM spans WHERE state<>'Running' LIMIT 0", 'no state is known as "Running"; did you mean "running"?'),
+                          ("SELECT 1 FROM events WHERE kind='GoBlock'", 'no kind is known as "GoBlock"; there are '),
+                          ("SELECT 1 FROM reports WHERE kind='sycall'", 'no kind is known as "sycall"; did you mean "syscall"?')):
+            done = self.tracectl("query", trace, sql, "--json")
+            self.assertEqual(done.out, "", sql)
+            self.assertIn("tracectl query: " + said, done.err)
+            self.assertEqual(done.err.count(" is known as "), 1, sql)
+        for sql in ("SELECT 1 FROM spans WHERE kind='range' AND state='GC mark assist' AND reason=''", "SELECT 1 FROM waits WHERE reason='chan receive' LIMIT 1"):
+            self.assertEqual(self.tracectl("query", trace, sql).err, "", sql)
+
+    def test_the_schema_is_what_the_tables_have(self):
+        schema = {name: columns.split() for name, _, columns in (line.partition(" ") for line in self.tracectl("query", "--schema").out.splitlines()[:-1])}
+        trace, calls = self.trace("g26-annot"), self.trace("g26-gens")
+
+        def rows_of_both(sql):
+            return self.rows(trace, calls, (sql,))
+        self.assertEqual([row["name"] for row in self.rows(trace, "SELECT name FROM sqlite_master")], [name for name in schema if name != "findings"])
+        hidden = {"spans": ["duration_ns"], "tasks": ["duration_ns"], "regions": ["duration_ns"]}
+        for table, columns in schema.items():
+            lines = self.tracectl("query", "--schema", table).out.splitlines()
+            types = {words[0]: words[1] for words in (line.split() for line in lines[1:])}
+            self.assertEqual(list(types), columns)
+            rows = [] if table == "findings" else rows_of_both(f"SELECT * FROM {table} LIMIT 1")
+            if not rows:  # the traces have no samples
+                self.assertIn(table, ("findings", "samples"))
+                continue
+            self.assertEqual([*rows[0], *hidden.get(table, [])], columns)
+            for column, kind in types.items():
+                has = {row["t"] for row in rows_of_both(f"SELECT DISTINCT typeof({column}) AS t FROM {table}")} - {"null"}
+                self.assertLessEqual(has, {kind}, (table, column))
+        for table, column in (("spans", "kind"), ("spans", "state"), ("spans", "reason"), ("waits", "reason"), ("stops", "reason"), ("events", "kind"), ("reports", "kind")):
+            line = next(line for line in self.tracectl("query", "--schema", table).out.splitlines() if line.split()[0] == column)
+            words = set(line.split(None, 2)[2].split(", "))
+            for name in ("g26-annot", *(("g22-mix", "g26-gens") if not SANITIZE else ())):
+                found = {row["w"] for row in self.rows(self.trace(name), f"SELECT DISTINCT {column} AS w FROM {table} WHERE {column}<>''")}
+                self.assertLessEqual(found, words, (table, column))
+        self.assertIn("did you mean waits?", self.tracectl("query", "--schema", "wait", expect=2).err)
+        self.assertIn("takes one table at most", self.tracectl("query", "--schema", trace, "spans", expect=2).err)
+
+    def test_views_are_the_spans_that_they_name(self):
+        trace = self.trace("g26-gens")
+        for view, condition in (("syscalls", "kind='goroutine' AND state='syscall'"), ("waits", "kind='goroutine' AND state='waiting'"),
+                                ("stops", "kind='range' AND state='stop-the-world'")):
+            sums = "count(*) AS n, count(until_ns) AS ended, sum(duration_ns) AS ns, sum(stack) AS stacks"
+            mine = self.rows(trace, f"SELECT {sums} FROM {view}")
+            self.assertEqual(mine, self.rows(trace, f"SELECT {sums.replace('duration_ns', 'until_ns-from_ns')} FROM spans WHERE {condition}"))
+            self.assertGreater(mine[0]["ended"], 2, view)
+
+    def test_quantiles_are_exact(self):
+        trace = self.trace("g26-gens")
+        values = sorted(row["duration_ns"] for row in self.rows(trace, "SELECT duration_ns FROM waits WHERE until_ns IS NOT NULL"))
+        asked = (0, 1, 50, 90, 99, 99.9, 100)
+        row = self.rows(trace, "SELECT " + ", ".join(f'p(duration_ns, {p}) AS "{p}"' for p in asked) + " FROM waits")[0]
+        self.assertEqual(row, {str(p): values[max(0, math.ceil(p * len(values) / 100) - 1)] for p in asked})
+        self.assertEqual(self.rows(trace, "SELECT median(duration_ns) AS m FROM waits")[0]["m"], statistics.median(values))
+        by = self.rows(trace, "SELECT reason, p(duration_ns, 99) AS p, median(duration_ns) AS m, count(duration_ns) AS n FROM waits GROUP BY 1")
+        self.assertEqual(sum(row["n"] for row in by), len(values))
+        few = "WITH t(x) AS (VALUES (4), (NULL), (1), (9223372036854775807), (2)) SELECT p(x, 100) AS most, median(x) AS m FROM t"
+        self.assertEqual(self.rows(trace, few), [{"most": 2**63 - 1, "m": 3.0}])
+        self.assertEqual(self.rows(trace, "WITH t(x) AS (VALUES (1), (2.5)) SELECT p(x, 1) AS p, median(x) AS m FROM t"), [{"p": 1.0, "m": 1.75}])
+        self.assertEqual(self.rows(trace, "SELECT p(x, 9) AS p, median(x) AS m FROM (SELECT 1 AS x WHERE 0)"), [{"p": None, "m": None}])
+        for sql, why in (("SELECT p(1, 101)", "a percentage, 0 to 100"), ("SELECT p(1, 'x')", "a percentage, 0 to 100"), ("SELECT median('x')", "are of numbers")):
+            self.assertIn(why, self.tracectl("query", trace, sql, expect=1).err)
 
     def test_a_broken_trace_gives_the_rows_before_the_fault_then_the_fault(self):
         trace = self.trace("g26-gens")

@@ -6,6 +6,7 @@
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
+#include "tools/tracectl/names/views.h"
 #include "tools/tracectl/query/saved.h"
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/remote/remote.h"
@@ -13,7 +14,7 @@
 
 struct query_options {
   struct tk_inputs inputs;
-  bool json, csv, list;
+  bool json, csv, list, schema;
   const char *saved, *sql, *pprof; /* NULL: none */
   char **files;
   int n_files;
@@ -29,6 +30,9 @@ const struct tk_option tk_query_options[] = {
             "a query that has a name, instead of a statement"),
   TK_OPTION(0, "list", NULL, tk_read_flag, AT(list),
             "list those queries; with --json also their statements"),
+  TK_OPTION(
+      0, "schema", NULL, tk_read_flag, AT(schema),
+      "show the tables with their columns; or the columns of one TABLE, with types and values"),
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };
@@ -85,6 +89,8 @@ static int run_with_findings(const struct query_options *o) {
 static bool names_traces(const char *sql) {
   for (size_t i = 0; tk_tables_name(i) != NULL; i++)
     if (strcasestr(sql, tk_tables_name(i)) != NULL) return true;
+  for (size_t i = 0; tk_views_name(i) != NULL; i++)
+    if (strcasestr(sql, tk_views_name(i)) != NULL) return true;
   return false;
 }
 
@@ -109,6 +115,9 @@ int tk_cmd_query(int argc, char **argv) {
     tk_saved_list(o.json);
     return TK_DONE;
   }
+  if (o.schema && argc - optind > 1)
+    return tk_usage("query", "--schema takes one table at most, and no FILE: query --schema spans");
+  if (o.schema) return tk_sql_schema(argv[optind]);
   if (o.list) return tk_usage("query", "--list can be combined with --json only");
   code = take_arguments(&o, argc - optind, argv + optind);
   return code == TK_DONE ? query(&o) : code;

@@ -9,13 +9,14 @@
 
 static void put_head(struct tk_csv_line *line, const struct tk_query_table *table) {
   for (const struct tk_query_column *c = table->column; c->name != NULL; c++)
-    tk_csv_text(line, c->name, strlen(c->name));
+    if (!c->is_hidden) tk_csv_text(line, c->name, strlen(c->name));
   tk_csv_end(line);
 }
 
 static int put_row(struct tk_csv_line *line, struct tk_scan *scan) {
   for (const struct tk_query_column *c = scan->table->column; c->name != NULL; c++) {
     struct tk_value value = { 0 };
+    if (c->is_hidden) continue;
     c->value(scan, &value);
     switch (value.kind) {
     case TK_VALUE_NONE: tk_csv_none(line); break;

@@ -51,6 +51,7 @@ struct tk_query_column {
   void (*value)(struct tk_scan *scan, struct tk_value *out); /* out is initially TK_VALUE_NONE */
   enum tk_push push;
   bool is_detail; /* for events: details beyond time and context */
+  bool is_hidden; /* made of other columns: not in SELECT *, nor in a table's export */
 };
 
 enum { TK_QUERY_COLUMNS_MAX = 24 };

@@ -79,6 +79,10 @@ static void v_until(struct tk_scan *c, struct tk_value *out) {
   if (!span(c)->open) tk__number(out, span(c)->until);
 }
 
+static void v_duration(struct tk_scan *c, struct tk_value *out) {
+  if (!span(c)->open) tk__number(out, span(c)->until - span(c)->from);
+}
+
 static void v_from_known(struct tk_scan *c, struct tk_value *out) {
   tk__number(out, span(c)->from_known);
 }
@@ -198,16 +202,27 @@ const struct tk_query_table tk__span_tables[] = {
   { .name = "spans",
     .ops = &ops,
     .kinds = KIND(GOROUTINE) | KIND(SYSCALL) | KIND(PROC) | KIND(THREAD) | KIND(RANGE),
-    .column = { { "stream", tk__stream },       { "kind", v_kind, TK_PUSH_NAME },
-                { "subject", v_subject },       { "life", v_life },
-                { "state", v_state },           { "reason", v_reason },
-                { "from_ns", v_from },          { "until_ns", v_until },
-                { "from_known", v_from_known }, { "until_known", v_until_known },
-                { "stack", v_stack },           { "end_stack", v_end_stack },
-                { "by_life", v_by_life },       { "by_thread", v_by_thread },
-                { "by_stack", v_by_stack },     { "proc", v_proc },
-                { "thread", v_thread },         { "gen", v_gen },
-                { "wall_ns", v_wall },          { "cause", v_cause } } },
+    .column = { { "stream", tk__stream },
+                { "kind", v_kind, TK_PUSH_NAME },
+                { "subject", v_subject },
+                { "life", v_life },
+                { "state", v_state },
+                { "reason", v_reason },
+                { "from_ns", v_from },
+                { "until_ns", v_until },
+                { "from_known", v_from_known },
+                { "until_known", v_until_known },
+                { "stack", v_stack },
+                { "end_stack", v_end_stack },
+                { "by_life", v_by_life },
+                { "by_thread", v_by_thread },
+                { "by_stack", v_by_stack },
+                { "proc", v_proc },
+                { "thread", v_thread },
+                { "gen", v_gen },
+                { "wall_ns", v_wall },
+                { "cause", v_cause },
+                { "duration_ns", v_duration, .is_hidden = true } } },
   { .name = "tasks",
     .ops = &ops,
     .kinds = KIND(TASK),
@@ -218,7 +233,8 @@ const struct tk_query_table tk__span_tables[] = {
                 { "life", v_life },
                 { "from_ns", v_from },
                 { "until_ns", v_until },
-                { "wall_ns", v_wall } } },
+                { "wall_ns", v_wall },
+                { "duration_ns", v_duration, .is_hidden = true } } },
   { .name = "regions",
     .ops = &ops,
     .kinds = KIND(REGION),
@@ -229,7 +245,8 @@ const struct tk_query_table tk__span_tables[] = {
                 { "from_ns", v_from },
                 { "until_ns", v_until },
                 { "stack", v_stack },
-                { "wall_ns", v_wall } } },
+                { "wall_ns", v_wall },
+                { "duration_ns", v_duration, .is_hidden = true } } },
   { .name = "logs",
     .ops = &ops,
     .kinds = KIND(LOG),

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/tracectl/names/aggregates.h"
+#include "tools/tracectl/names/names.h"
 #include "tools/tracectl/query/findings.h"
 #include "tools/tracectl/query/profile.h"
 #include "tools/tracectl/query/tables.h"
@@ -95,21 +97,20 @@ static int error_offset(const struct query *q) {
   return at != NULL ? (int)(at - q->sql) : -1;
 }
 
-static void list_tables(void) {
-  fputs("  There are", stderr);
-  for (size_t i = 0; tk_tables_name(i) != NULL; i++)
-    fprintf(stderr, "%s %s", i > 0 ? "," : "", tk_tables_name(i));
-  fputs(".\n", stderr);
-}
-
 static int fail(const struct query *q) {
   int offset = error_offset(q);
+  char *message = sqlite3_mprintf("%s", sqlite3_errmsg(q->db));
 
-  if (q->refused[0] != 0) return tk_usage("query", "%s", q->refused);
-  if (sqlite3_errmsg(q->db)[0] != 0)
-    tk_fail("query", "%s", sqlite3_errmsg(q->db)); /* otherwise already reported */
+  if (q->refused[0] != 0) {
+    sqlite3_free(message);
+    return tk_usage("query", "%s", q->refused);
+  }
+  if (message != NULL && message[0] != 0)
+    tk_fail("query", "%s", message); /* otherwise already reported */
   if (offset >= 0 && (size_t)offset <= strlen(q->sql)) point_at(q->sql, offset);
-  if (missing_table(q) != NULL) list_tables();
+  sqlite3_set_authorizer(q->db, NULL, NULL); /* what follows is our own */
+  if (message != NULL) tk_names_lead_on(q->db, q->sql, message);
+  sqlite3_free(message);
   return offset >= 0 ? TK_USAGE : TK_FAILED;
 }
 
@@ -165,6 +166,7 @@ static int add_functions(sqlite3 *db, struct tk_traces *traces) {
   /* SQLite declares its JSON tables at first use, which the authorizer would take for a CREATE */
   int rc = sqlite3_exec(db, "SELECT 1 FROM json_each('0'), json_tree('0')", NULL, NULL, NULL);
 
+  if (rc == SQLITE_OK) rc = tk_aggregates_add(db);
   if (rc != SQLITE_OK) return rc;
   return sqlite3_create_function(db, "place", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, traces, place,
                                  NULL, NULL);
@@ -236,6 +238,20 @@ int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format fo
   if (code == TK_DONE) code = run_statement(&q, statement, format, out);
   sqlite3_finalize(statement);
   sqlite3_close(q.db);
+  return code;
+}
+
+int tk_sql_schema(const char *table) {
+  Tracecollect__V1__FindingsReply none = TRACECOLLECT__V1__FINDINGS_REPLY__INIT;
+  struct tk_traces traces = { 0 };
+  sqlite3 *db = NULL;
+
+  int rc = open_own(&db);
+  if (rc == SQLITE_OK) rc = tk_tables_add(db, &traces);
+  if (rc == SQLITE_OK) rc = tk_findings_add(db, &none);
+  int code =
+      rc == SQLITE_OK ? tk_names_print(db, table) : tk_fail("query", "%s", sqlite3_errstr(rc));
+  sqlite3_close(db);
   return code;
 }
 

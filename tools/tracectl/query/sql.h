@@ -12,6 +12,8 @@
 int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out);
 /* Writes its rows as a profile (query/profile.h); path "-" is stdout. */
 int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path);
+/* Prints the tables with their columns; or one table (NULL: all) with types and words. */
+int tk_sql_schema(const char *table);
 /* Writes all tables as a SQLite database; path appears whole or not at all. */
 int tk_sql_store(struct tk_traces *traces, const char *path);
 

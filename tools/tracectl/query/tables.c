@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tracectl/names/views.h"
+#include "tools/tracectl/names/words.h"
 #include "tools/tracectl/query/scan.h"
 
 struct vtab {
   sqlite3_vtab base;
   const struct tk_query_table *table;
   struct tk_traces *traces;
+  struct tk_words_said said;
 };
 
 struct cursor {
@@ -29,7 +32,8 @@ static int declare(sqlite3 *db, const struct tk_query_table *table) {
   sqlite3_str *text = sqlite3_str_new(db);
 
   for (const struct tk_query_column *c = table->column; c->name != NULL; c++)
-    sqlite3_str_appendf(text, "%s%s", c == table->column ? "CREATE TABLE x(" : ", ", c->name);
+    sqlite3_str_appendf(text, "%s%s%s", c == table->column ? "CREATE TABLE x(" : ", ", c->name,
+                        c->is_hidden ? " HIDDEN" : "");
   sqlite3_str_appendall(text, ")");
   char *sql = sqlite3_str_finish(text);
   if (sql == NULL) return SQLITE_NOMEM;
@@ -87,6 +91,21 @@ static sqlite3_uint64 details_of(const struct tk_query_table *table) {
   return bits;
 }
 
+/* Says so if a column of names is compared with a word that it never has. */
+static void check_words(struct vtab *vtab, sqlite3_index_info *info) {
+  sqlite3_value *value;
+
+  for (int i = 0; i < info->nConstraint; i++) {
+    const struct sqlite3_index_constraint *at = &info->aConstraint[i];
+    bool compares = at->op == SQLITE_INDEX_CONSTRAINT_EQ || at->op == SQLITE_INDEX_CONSTRAINT_NE;
+    if (!compares || at->iColumn < 0) continue;
+    if (sqlite3_vtab_rhs_value(info, i, &value) != SQLITE_OK) continue;
+    const char *word = (const char *)sqlite3_value_text(value);
+    if (word != NULL)
+      tk_words_check(&vtab->said, vtab->table->name, vtab->table->column[at->iColumn].name, word);
+  }
+}
+
 /* A pass costs about the same for any condition; a key finds its rows directly. */
 static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   const struct tk_query_table *table = ((struct vtab *)base)->table;
@@ -94,6 +113,7 @@ static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   int n = 0;
 
   if (plan == NULL) return SQLITE_NOMEM;
+  check_words((struct vtab *)base, info);
   *letter++ = (info->colUsed & details_of(table)) != 0 ? '+' : '-';
   info->estimatedCost = table->is_small ? 1e5 : 1e8;
   info->estimatedRows = table->is_small ? 10000 : 10000000;
@@ -224,10 +244,12 @@ static int on_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out) {
   return SQLITE_OK;
 }
 
-/* Without xCreate the tables exist under their own names, and no others can be created. */
-static const sqlite3_module module = { .xConnect = on_connect,
+/* A table is created from the module of its name, so that SQLite's schema lists it. */
+static const sqlite3_module module = { .xCreate = on_connect,
+                                       .xConnect = on_connect,
                                        .xBestIndex = on_best_index,
                                        .xDisconnect = on_disconnect,
+                                       .xDestroy = on_disconnect,
                                        .xOpen = on_open,
                                        .xClose = on_close,
                                        .xFilter = on_filter,
@@ -236,24 +258,15 @@ static const sqlite3_module module = { .xConnect = on_connect,
                                        .xColumn = on_column,
                                        .xRowid = on_rowid };
 
-/* SQLite declares a table's columns when it is first named, by a statement that the authorizer would refuse later. */
-static int name_once(sqlite3 *db, const char *table) {
-  sqlite3_stmt *statement = NULL;
-  char sql[60];
-
-  snprintf(sql, sizeof sql, "SELECT 1 FROM %s", table);
-  int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
-  sqlite3_finalize(statement);
-  return rc;
-}
-
 static int add_table(sqlite3 *db, const struct tk_query_table *table, struct tk_traces *traces) {
   struct made *made = malloc(sizeof *made);
+  char sql[100];
 
   if (made == NULL) return SQLITE_NOMEM;
   *made = (struct made){ table, traces };
   int rc = sqlite3_create_module_v2(db, table->name, &module, made, free);
-  return rc == SQLITE_OK ? name_once(db, table->name) : rc;
+  snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE %s USING %s", table->name, table->name);
+  return rc == SQLITE_OK ? sqlite3_exec(db, sql, NULL, NULL, NULL) : rc;
 }
 
 static const struct tk_query_table *table_at(size_t i) {
@@ -286,7 +299,7 @@ int tk_tables_add(sqlite3 *db, struct tk_traces *traces) {
 
   for (size_t i = 0; rc == SQLITE_OK && table_at(i) != NULL; i++)
     rc = add_table(db, table_at(i), traces);
-  return rc;
+  return rc == SQLITE_OK ? tk_views_add(db) : rc;
 }
 
 bool tk_traces_open(struct tk_traces *traces, const struct tk_place *places, size_t n) {
