@@ -129,6 +129,7 @@ class Query(Case):
                            ("SELECT function FROM stacks", ["  stacks has stream, stack, depth_max.\n  function is a column of frames.\n"]),
                            ("SELECT s.functon FROM spans s JOIN frames USING(stack)", ["  spans has ", "  frames has ", "; did you mean function?"]),
                            ("SELECT goroutine FROM spans", ["did you mean life", "goroutine is a column of events, syscalls, waits."]),
+                           ("SELECT duration_ns", ["  The statement names no table.\n  duration_ns is a column of spans, tasks, regions, syscalls, stops, waits."]),
                            ("SELECT percentile(1, 2) FROM spans", ["no such function: percentile", "  There are p(x, 99), median(x), place(stack), and SQLite's own."]),
                            *((sql, ["syntax error", "  tracectl query --schema [TABLE] shows tables and columns."])
                              for sql in ("SHOW TABLES", ".tables", ".schema spans", "DESCRIBE spans"))):
@@ -180,6 +181,7 @@ class Query(Case):
                 found = {row["w"] for row in self.rows(self.trace(name), f"SELECT DISTINCT {column} AS w FROM {table} WHERE {column}<>''")}
                 self.assertLessEqual(found, words, (table, column))
         self.assertIn("did you mean waits?", self.tracectl("query", "--schema", "wait", expect=2).err)
+        self.assertIn("--schema is text", self.tracectl("query", "--schema", "--json", expect=2).err)
         self.assertIn("takes one table at most", self.tracectl("query", "--schema", trace, "spans", expect=2).err)
 
     def test_views_are_the_spans_that_they_name(self):

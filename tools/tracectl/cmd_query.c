@@ -117,6 +117,9 @@ int tk_cmd_query(int argc, char **argv) {
   }
   if (o.schema && argc - optind > 1)
     return tk_usage("query", "--schema takes one table at most, and no FILE: query --schema spans");
+  if (o.schema && (o.json || o.csv || o.list || o.pprof != NULL || o.saved != NULL))
+    return tk_usage("query",
+                    "--schema is text: it cannot be combined with another form, or a query");
   if (o.schema) return tk_sql_schema(argv[optind]);
   if (o.list) return tk_usage("query", "--list can be combined with --json only");
   code = take_arguments(&o, argc - optind, argv + optind);

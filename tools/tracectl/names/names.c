@@ -122,7 +122,7 @@ static const char *column_meant(const char *word) {
   return NULL;
 }
 
-/* Returns false if no table of the statement is known. */
+/* Returns false if the statement names no table. */
 static bool list_columns(sqlite3 *db, const char *sql, const char *word) {
   struct names tables, columns;
   bool any = false;
@@ -159,7 +159,7 @@ static void list_owners(sqlite3 *db, const char *sql, const char *word) {
 static void lead_to_column(sqlite3 *db, const char *sql, const char *name) {
   const char *dot = strrchr(name, '.'), *word = dot != NULL ? dot + 1 : name;
 
-  if (!list_columns(db, sql, word)) return;
+  if (!list_columns(db, sql, word)) fputs("  The statement names no table.\n", stderr);
   list_owners(db, sql, word);
 }
 
