@@ -21,7 +21,7 @@
   METRIC(RUNNING, "running", "entry", "stretches in which goroutines ran")                         \
   METRIC(BLOCK, "block", "reason at place", "waits")                                               \
   METRIC(SYSCALL, "syscall", "place", "system calls")                                              \
-  METRIC(STW, "stw", "reason", "stop-the-world pauses")                                               \
+  METRIC(STW, "stw", "reason", "stop-the-world pauses")                                            \
   METRIC(GC, "gc", "phase", "phases of the garbage collector, assists among them")                 \
   METRIC(TASK, "tasks", "type", "tasks")                                                           \
   METRIC(REGION, "regions", "type", "regions")
