@@ -11,7 +11,7 @@
 
 static const uint64_t HOUR_NS = UINT64_C(3600000000000);
 
-enum { FETCH_BYTES = 256, LINK_BYTES = 160, ID_DIGITS = 16 };
+enum { FETCH_BYTES = 320, RANGE_BYTES = 96, LINK_BYTES = 160, ID_DIGITS = 16 };
 
 struct list {
   struct tb_arena *arena;
@@ -48,17 +48,32 @@ static tb_rc copy_history(struct tb_arena *arena, const struct tc_finding *f,
   return TB_OK;
 }
 
+/* Writes a command that fetches the part of the trace. A finding may need several generations, so the time is better than
+ * the generation in which it was found. */
+static tb_rc write_fetch(struct tb_arena *arena, const struct tc_finding *f, const char *hex,
+                         Tracecollect__V1__Finding *out) {
+  enum { S = 1000000000 };
+  char part[RANGE_BYTES], fetch[FETCH_BYTES];
+
+  if (f->until_ns == 0)
+    snprintf(part, sizeof part, "--gen %" PRIu64 "..%" PRIu64, f->gen, f->gen);
+  else
+    snprintf(part, sizeof part,
+             "--since @%" PRIu64 ".%09" PRIu64 " --until @%" PRIu64 ".%09" PRIu64, f->from_ns / S,
+             f->from_ns % S, f->until_ns / S, f->until_ns % S);
+  snprintf(fetch, sizeof fetch, "tracectl fetch --stream %s %s -o %s-%" PRIu64 ".trace", hex, part,
+           f->service, f->gen);
+  return tc__query_text(arena, fetch, &out->fetch);
+}
+
 /* The page shows some time before and after, as the link of an alert does. */
 static tb_rc write_links(struct tb_arena *arena, const struct tc_finding *f,
                          Tracecollect__V1__Finding *out) {
-  char hex[2 * TC_STREAM_BYTES + 1], fetch[FETCH_BYTES], link[LINK_BYTES];
+  char hex[2 * TC_STREAM_BYTES + 1], link[LINK_BYTES];
   uint64_t around = (f->until_ns - f->from_ns) / 4 + 1000000;
 
   tb_hex(f->stream, sizeof f->stream, hex);
-  snprintf(fetch, sizeof fetch,
-           "tracectl fetch --stream %s --gen %" PRIu64 "..%" PRIu64 " -o %s-%" PRIu64 ".trace", hex,
-           f->gen, f->gen, f->service, f->gen);
-  TB_TRY(tc__query_text(arena, fetch, &out->fetch));
+  TB_TRY(write_fetch(arena, f, hex, out));
   if (f->until_ns == 0 || f->from_ns <= around) return TB_OK;
   snprintf(link, sizeof link, "/timeline/%s?from=%" PRIu64 "&to=%" PRIu64, hex, f->from_ns - around,
            f->until_ns + around);

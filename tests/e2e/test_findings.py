@@ -65,6 +65,10 @@ class Findings(Case):
         text = collector.ask("findings", "--service", "shop").out.splitlines()
         self.assertRegex(text[0], r"^ID +STATE +SERVICE +KIND +BEGAN +LAST +COUNT +PEAK +WHAT$")
         self.assertRegex(text[1], rf"^{rows[0]['id']} +ended +shop +long_stop +\S+ +\S+ +\d+ +[\d.]+ \w+ +world stopped for ")
+        one = collector.ask("findings", rows[0]["id"]).out
+        self.assertEqual(one, collector.ask("findings", "list", rows[0]["id"]).out)
+        self.assertIn("\n  instances  one\n             two\n  open       ", one)
+        self.assertIn(f"\n  trace      {rows[0]['fetch']}\n", one)
         self.assertEqual(collector.stop(), 0)
         collector.start()
         self.assertEqual(self.findings(collector), rows)
@@ -97,7 +101,7 @@ class Findings(Case):
         collector = Collector(self, *STOPS)
         rows = self.stops(collector)
         ident = rows[0]["id"]
-        for args, words in ((("mute",), "an ID is required"), (("mute", ident), "--for SPAN is required"), (("mute", ident, "--for", "1h"), "--reason TEXT"),
+        for args, words in ((("mute",), "an ID is required"), (("mute", ident), "--for SPAN (8h, 7d) and --reason TEXT are required"), (("mute", ident, "--for", "1h"), "--reason TEXT"),
                             (("quiet",), "'quiet' is not one of list, mute, unmute"), (("--for", "1h"), "--for and --reason are for"),
                             (("unmute", ident, "more"), "unexpected argument 'more'")):
             self.assertIn(words, collector.ask("findings", *args, expect=2).err)
@@ -107,7 +111,7 @@ class Findings(Case):
         muted, = self.findings(collector, "mute", ident, "--for", "1h", "--reason", "known: 812")
         self.assertEqual((muted["id"], muted["mute_reason"]), (ident, "known: 812"))
         self.assertGreater(muted["muted_until"], muted["last_at"])
-        self.assertRegex(collector.ask("findings", "list", ident).out, rf"{ident} +muted .*; muted: known: 812\n$")
+        self.assertRegex(collector.ask("findings", "list", ident).out, rf"{ident} +muted .*; muted: known: 812\n(?s:.*)\n  muted      until 20\S+: known: 812\n")
         self.assertIn(f'what="{ident} known: 812"', self.log("collector"))
         self.assertEqual(collector.stop(), 0)
         collector.start()

@@ -206,7 +206,7 @@ class Query(Case):
         self.assertEqual(self.rows(trace, few), [{"most": 2**63 - 1, "m": 3.0}])
         self.assertEqual(self.rows(trace, "WITH t(x) AS (VALUES (1), (2.5)) SELECT p(x, 1) AS p, median(x) AS m FROM t"), [{"p": 1.0, "m": 1.75}])
         self.assertEqual(self.rows(trace, "SELECT p(x, 9) AS p, median(x) AS m FROM (SELECT 1 AS x WHERE 0)"), [{"p": None, "m": None}])
-        for sql, why in (("SELECT p(1, 101)", "a percentage, 0 to 100"), ("SELECT p(1, 'x')", "a percentage, 0 to 100"), ("SELECT median('x')", "are of numbers")):
+        for sql, why in (("SELECT p(1, 101)", "a percentage, 0 to 100"), ("SELECT p(1, 0.99)", "write 99, not 0.99"), ("SELECT p(1, 'x')", "a percentage, 0 to 100"), ("SELECT median('x')", "are of numbers")):
             self.assertIn(why, self.tracectl("query", trace, sql, expect=1).err)
 
     def test_a_broken_trace_gives_the_rows_before_the_fault_then_the_fault(self):

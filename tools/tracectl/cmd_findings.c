@@ -56,25 +56,40 @@ static void add_row(struct tk_table *table, const finding *f) {
                f->mute_reason);
 }
 
-static void print_text(const findings_reply *reply) {
+/* Prints what the table has no room for. */
+static void print_more(const finding *f) {
+  if (f->place[0] != '\0') printf("  place      %s\n", f->place);
+  for (size_t i = 0; i < f->n_instances; i++)
+    printf("  %-10s %s\n", i == 0 ? "instances" : "", f->instances[i]);
+  for (size_t i = 0; i < f->n_history; i++)
+    printf("  %-10s %s to %s\n", i == 0 ? "open" : "", f->history[i]->began_at,
+           f->history[i]->last_at);
+  if (f->muted_until[0] != '\0')
+    printf("  muted      until %s: %s\n", f->muted_until, f->mute_reason);
+  if (f->link[0] != '\0') printf("  page       %s\n", f->link);
+  printf("  trace      %s\n", f->expired ? "expired" : f->fetch);
+}
+
+static void print_text(const findings_reply *reply, bool is_one) {
   struct tk_table table;
 
   tk_table_init(&table, "ID,STATE,SERVICE,KIND,BEGAN,LAST,>COUNT,>PEAK,WHAT");
   for (size_t i = 0; i < reply->n_findings; i++) add_row(&table, reply->findings[i]);
   if (reply->n_findings > 0) tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
+  if (is_one && reply->n_findings == 1) print_more(reply->findings[0]);
   if (reply->n_findings == 0) tk_note("findings", "none");
   if (reply->more) tk_note("findings", "there are more; --service, --since and --open choose");
 }
 
 static tb_rc ask(const struct findings_options *o, enum tp_route_id route,
-                 const ProtobufCMessage *message, struct tb_diag *diag) {
+                 const ProtobufCMessage *message, bool is_one, struct tb_diag *diag) {
   const findings_reply *reply;
   struct tk_client *client;
 
   TB_TRY(tk_client_open(&o->client, diag, &client));
   tb_rc rc = tk_client_ask(client, route, "", message, diag, &reply);
-  if (rc == TB_OK && !o->json) print_text(reply);
+  if (rc == TB_OK && !o->json) print_text(reply, is_one);
   for (size_t i = 0; rc == TB_OK && o->json && i < reply->n_findings; i++)
     if (!tk_json_print(NULL, &reply->findings[i]->base)) rc = TB_NOMEM;
   tk_client_close(client);
@@ -82,11 +97,11 @@ static tb_rc ask(const struct findings_options *o, enum tp_route_id route,
 }
 
 static int ask_and_exit(const struct findings_options *o, enum tp_route_id route,
-                        const ProtobufCMessage *message) {
+                        const ProtobufCMessage *message, bool is_one) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = ask(o, route, message, &diag);
+  tb_rc rc = ask(o, route, message, is_one, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("findings", rc, &diag);
 }
 
@@ -99,7 +114,7 @@ static int list(const struct findings_options *o, const char *id) {
   request.since_ns = o->since_ns;
   request.open = o->open;
   request.id = text_of(id);
-  return ask_and_exit(o, TP_ROUTE_FINDINGS, &request.base);
+  return ask_and_exit(o, TP_ROUTE_FINDINGS, &request.base, id != NULL);
 }
 
 static int mute(const struct findings_options *o, const char *id) {
@@ -107,12 +122,12 @@ static int mute(const struct findings_options *o, const char *id) {
 
   if (id == NULL)
     return tk_usage("findings", "mute: an ID is required; 'tracectl findings' has it");
-  if (o->for_ns == 0) return tk_usage("findings", "mute: --for SPAN is required: 8h, 7d");
-  if (o->reason == NULL) return tk_usage("findings", "mute: --reason TEXT is required");
+  if (o->for_ns == 0 || o->reason == NULL)
+    return tk_usage("findings", "mute: --for SPAN (8h, 7d) and --reason TEXT are required");
   request.id = text_of(id);
   request.for_ns = o->for_ns;
   request.reason = text_of(o->reason);
-  return ask_and_exit(o, TP_ROUTE_FINDING_MUTE, &request.base);
+  return ask_and_exit(o, TP_ROUTE_FINDING_MUTE, &request.base, true);
 }
 
 static int unmute(const struct findings_options *o, const char *id) {
@@ -121,7 +136,7 @@ static int unmute(const struct findings_options *o, const char *id) {
   if (id == NULL)
     return tk_usage("findings", "unmute: an ID is required; 'tracectl findings' has it");
   request.id = text_of(id);
-  return ask_and_exit(o, TP_ROUTE_FINDING_MUTE, &request.base);
+  return ask_and_exit(o, TP_ROUTE_FINDING_MUTE, &request.base, true);
 }
 
 static const struct word {
@@ -137,7 +152,8 @@ static const struct word *find_word(const char *text) {
 
 #define AT(member) offsetof(struct findings_options, member)
 const struct tk_option tk_findings_options[] = {
-  TK_HELP("list [ID]", "all that are open, then what ended, the newest first; the default"),
+  TK_HELP("list [ID]", "all that are open, then what ended, the newest first; the default. With an "
+                       "ID, which may stand alone: its instances, times and part of the trace"),
   TK_HELP("mute ID",
           "do not log this one, or show it among the open ones; on the collector's own host"),
   TK_HELP("unmute ID", "end that"),
@@ -152,6 +168,10 @@ const struct tk_option tk_findings_options[] = {
   { 0 },
 };
 
+static bool is_id(const char *text) {
+  return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+}
+
 int tk_cmd_findings(int argc, char **argv) {
   struct findings_options o = { .service = NULL };
   int code = tk_options_read(argc, argv, tk_findings_options, &o);
@@ -159,6 +179,7 @@ int tk_cmd_findings(int argc, char **argv) {
   if (code != TK_DONE) return code;
   if (optind == argc) return list(&o, NULL);
   const struct word *word = find_word(argv[optind]);
+  if (word == NULL && argc - optind == 1 && is_id(argv[optind])) return list(&o, argv[optind]);
   if (word == NULL)
     return tk_usage("findings", "'%s' is not one of list, mute, unmute", argv[optind]);
   if (argc - optind > 2)

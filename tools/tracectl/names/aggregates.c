@@ -98,6 +98,12 @@ static void step_p(sqlite3_context *out, int argc, sqlite3_value **argv) {
     fail(out, v, "p(x, 99): the second argument is a percentage, 0 to 100");
     return;
   }
+  if (percent > 0 && percent < 1) {
+    fail(out, v,
+         "p(x, 99): the second argument is a percentage: write 99, not 0.99; a part of a percent "
+         "is not possible");
+    return;
+  }
   v->percent = percent;
   put(out, v, argv[0]);
 }
