@@ -48,19 +48,25 @@ static tb_rc copy_history(struct tb_arena *arena, const struct tc_finding *f,
   return TB_OK;
 }
 
+/* Some time before and after the part of the trace, which belong to its picture. */
+static uint64_t around(const struct tc_finding *f) {
+  return (f->until_ns - f->from_ns) / 4 + 1000000;
+}
+
 /* Writes a command that fetches the part of the trace. A finding may need several generations, so the time is better than
  * the generation in which it was found. */
 static tb_rc write_fetch(struct tb_arena *arena, const struct tc_finding *f, const char *hex,
                          Tracecollect__V1__Finding *out) {
   enum { S = 1000000000 };
   char part[RANGE_BYTES], fetch[FETCH_BYTES];
+  uint64_t from = f->from_ns - around(f), until = f->until_ns + around(f);
 
-  if (f->until_ns == 0)
+  if (f->until_ns == 0 || f->from_ns <= around(f))
     snprintf(part, sizeof part, "--gen %" PRIu64 "..%" PRIu64, f->gen, f->gen);
   else
     snprintf(part, sizeof part,
-             "--since @%" PRIu64 ".%09" PRIu64 " --until @%" PRIu64 ".%09" PRIu64, f->from_ns / S,
-             f->from_ns % S, f->until_ns / S, f->until_ns % S);
+             "--since @%" PRIu64 ".%09" PRIu64 " --until @%" PRIu64 ".%09" PRIu64, from / S,
+             from % S, until / S, until % S);
   snprintf(fetch, sizeof fetch, "tracectl fetch --stream %s %s -o %s-%" PRIu64 ".trace", hex, part,
            f->service, f->gen);
   return tc__query_text(arena, fetch, &out->fetch);
@@ -70,13 +76,12 @@ static tb_rc write_fetch(struct tb_arena *arena, const struct tc_finding *f, con
 static tb_rc write_links(struct tb_arena *arena, const struct tc_finding *f,
                          Tracecollect__V1__Finding *out) {
   char hex[2 * TC_STREAM_BYTES + 1], link[LINK_BYTES];
-  uint64_t around = (f->until_ns - f->from_ns) / 4 + 1000000;
 
   tb_hex(f->stream, sizeof f->stream, hex);
   TB_TRY(write_fetch(arena, f, hex, out));
-  if (f->until_ns == 0 || f->from_ns <= around) return TB_OK;
-  snprintf(link, sizeof link, "/timeline/%s?from=%" PRIu64 "&to=%" PRIu64, hex, f->from_ns - around,
-           f->until_ns + around);
+  if (f->until_ns == 0 || f->from_ns <= around(f)) return TB_OK;
+  snprintf(link, sizeof link, "/timeline/%s?from=%" PRIu64 "&to=%" PRIu64, hex,
+           f->from_ns - around(f), f->until_ns + around(f));
   return tc__query_text(arena, link, &out->link);
 }
 

@@ -232,10 +232,10 @@ class Alerts(HeardAtOnce, PlantedCase):
             self.await_last("faults", fault, fault)
         Alerts.kept = self.collector.json_lines("findings", "--service", "shop")
         for kind in ("convoy", "deadlock"):
-            fetch = next(row["fetch"] for row in self.kept if row["kind"] == kind).split()[1:-1]
+            fetch = next(row["fetch"] for row in self.kept if row["kind"] == kind and kind in row["instances"]).split()[1:-1]
             self.tracectl(*fetch, self.folder / f"kept-{kind}.trace", "--server", self.collector.to, "--certs", self.certs, "--no-progress")
             report = json.loads(self.tracectl("report", "contention", self.folder / f"kept-{kind}.trace", "--json").out)
-            self.assertGreater(report["figures"][f"{kind}s"], 0, "the part of the trace that a finding offers shows it")
+            self.assertGreater(report["figures"][f"{kind}s"], 0, (fetch, [row for row in self.kept if row["kind"] == kind]))
         return faults
 
     def await_last(self, name, instance, fault):
