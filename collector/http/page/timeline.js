@@ -97,7 +97,7 @@ function sayHoles() {
   else say("bad", `${holes.length} of ${base.generations.length} generations ${holes[0].state}${holes[0].why ? `: ${holes[0].why}` : ""}`);
 }
 
-async function read() {
+async function readNow() {
   reading?.abort();
   const mine = (reading = new AbortController());
   say("waiting", "reading");
@@ -119,6 +119,22 @@ async function read() {
     if (view.from === null || base === null) showFault(error.message);
     else setText(byId("state"), error.message);
   }
+}
+
+let newestRead = Promise.resolve();
+
+function read() {
+  newestRead = readNow();
+  return newestRead;
+}
+
+// Waits for the newest read: it aborts those before it.
+async function settled() {
+  let awaited;
+  do {
+    awaited = newestRead;
+    await awaited;
+  } while (awaited !== newestRead);
 }
 
 function readSoon() {
@@ -306,7 +322,8 @@ async function goTo(id, wallNs) {
     const half = (view.until - view.from) / 2n;
     Object.assign(view, { from: wallNs - half, until: wallNs + half });
   }
-  await pin(id);
+  pin(id);
+  await settled();
   const row = rows.find((r) => r.lane?.kind === "goroutine" && r.lane.id === String(id));
   if (row) await choose(row, wallNs - 1n);
 }
