@@ -20,7 +20,7 @@
 
 /* A span that took longer than a threshold of alert.*. All is lent. */
 struct tc_exceeded {
-  const char *kind, *cause;         /* of its finding */
+  const char *kind, *cause;         /* the finding that it becomes */
   const struct to_callstack *stack; /* NULL: not kept */
   to_ns begin, end;
   bool is_known; /* it was reported before, while it was open */

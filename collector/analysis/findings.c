@@ -147,7 +147,7 @@ struct tc__exceeded {
   struct tc__exceeded *next;
   const char *kind; /* static */
   const struct to_callstack *stack;
-  to_ns begin, end; /* of the longest one */
+  to_ns begin, end; /* the longest span */
   uint64_t times;
   char cause[TC_FINDING_PLACE_BYTES], words[TC_FINDING_WORDS_BYTES];
 };

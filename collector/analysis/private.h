@@ -94,7 +94,7 @@ struct tc__analysed {
   bool in_history;  /* the pause ring has its totals */
   struct {
     uint64_t last_ns, seen_ns;       /* wall clock: last archived report, newest figures; 0: none */
-    uint64_t from_ns, ended_wall_ns; /* of the record being made */
+    uint64_t from_ns, ended_wall_ns; /* times of the record being made */
     struct tb_buf reply;             /* the record being made, with the kinds below `kinds` */
     unsigned kinds;
   } kept;

@@ -32,7 +32,7 @@ struct tc_thinning {
   bool any;            /* a wait was measured in it */
   bool bounds;         /* the level is not 0 because of waits: tc_thinning_queue() */
   struct {
-    uint64_t since_ns, events, thinned; /* of the current second */
+    uint64_t since_ns, events, thinned; /* in the current second */
     uint64_t missing_ppb; /* thinned part of the events of the last whole second, in billionths */
   } share;
 };

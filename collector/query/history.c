@@ -10,7 +10,7 @@
 #include "proto/unpack.h"
 
 enum { ANSWER_BYTES = 1 << 20, CHUNK_BYTES = 64 << 10, REPLY_REPORTS = 1, REPORT_KIND = 4 };
-enum { SUM_RECORDS = 2000, SUM_BYTES = 8 << 20 }; /* of one answer */
+enum { SUM_RECORDS = 2000, SUM_BYTES = 8 << 20 }; /* one answer adds up at most so much */
 
 typedef Tracecollect__V1__StreamReport stream_report;
 
@@ -123,7 +123,7 @@ static tb_rc add_to_sum(struct collecting *c, const ProtobufCBinaryData *packed)
 
   while (k < TO_ANALYSIS_KINDS && !is_kind(*packed, to_analysis_name((enum to_analysis_kind)k)))
     k++;
-  if (k == TO_ANALYSIS_KINDS) return TB_OK; /* of another version */
+  if (k == TO_ANALYSIS_KINDS) return TB_OK; /* another version has this kind */
   struct tp_sum *sum = &c->sum[k];
   if (sum->merge == NULL) tp_sum_init(sum, &c->s->mem, tp_merge_stretches, room_of(c));
   TB_TRY(tp_sum_add(sum, packed->data, packed->len, &part));

@@ -48,7 +48,7 @@ struct table {
   struct tb_mem mem;
   struct tb_arena arena;
   struct tc_report_view view;
-  FieldSchema events, thinned_events; /* of no report */
+  FieldSchema events, thinned_events; /* no report has these columns */
 };
 
 static bool is_distribution(const struct family *f) {
