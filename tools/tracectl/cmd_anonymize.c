@@ -13,6 +13,7 @@
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 
 static int fail(tb_rc rc, const struct tb_diag *diag, const char *path, const char *out) {
   char why[300];
@@ -55,6 +56,8 @@ static int write_file(const char *path, const char *out_path) {
 
 const struct tk_option tk_anonymize_options[] = {
   TK_OPTION('o', "output", "OUT", tk_read_text, 0, "the file to write; - is standard output"),
+  TK_GROUP(tk_url_options, 0),
+  TK_GROUP(tk_url_tls_options, 0),
   { 0 },
 };
 

@@ -9,6 +9,7 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_range.h"
 #include "tools/tracectl/trace_file/trace_run.h"
+#include "tools/tracectl/url/url.h"
 
 typedef tb_rc events_fn(void *self, const struct to_generation *gen, const struct to_event *events,
                         size_t n);
@@ -142,6 +143,8 @@ const struct tk_option tk_cat_options[] = {
             "waits are not read; parsed and json"),
   TK_OPTION(0, "threads", "1|2", tk_read_threads, AT(threads), TK_THREADS_ABOUT),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
+  TK_GROUP(tk_url_tls_options, 0),
   { 0 },
 };
 

@@ -12,6 +12,7 @@
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
+#include "tools/tracectl/url/url.h"
 
 struct check_options {
   bool json, no_progress;
@@ -129,6 +130,8 @@ const struct tk_option tk_check_options[] = {
             "fail rather than use more (64M, 2G)"),
   TK_OPTION(0, "threads", "1|2", tk_read_threads, AT(threads), TK_THREADS_ABOUT),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
+  TK_GROUP(tk_url_tls_options, 0),
   { 0 },
 };
 

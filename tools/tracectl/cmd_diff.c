@@ -12,6 +12,7 @@
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 
 enum { CONDITIONS_MAX = 16, NAME_BYTES = 40 };
 
@@ -42,6 +43,7 @@ const struct tk_option tk_diff_options[] = {
             "rows of each metric, those with most time (default 10, 0: all)"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a row"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
@@ -81,7 +83,7 @@ static int read_places(const struct tk_inputs *in, const char *side, struct tk_s
 }
 
 static int read_side(const struct diff_options *o, char *side, struct tk_samples *out) {
-  bool is_file = strchr(side, '=') == NULL || access(side, F_OK) == 0;
+  bool is_file = strchr(side, '=') == NULL || tk_url_is(side) || access(side, F_OK) == 0;
   struct tk_inputs in = { .verb = "diff", .no_progress = o->no_progress };
   char *words = strdup(side);
 

@@ -12,6 +12,7 @@
 #include "tools/tracectl/term/json.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 #include "tools/tracectl/trace_file/index.h"
 
 struct index_options {
@@ -111,6 +112,8 @@ const struct tk_option tk_index_options[] = {
             "only the generations in which this goroutine does something"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a generation"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
+  TK_GROUP(tk_url_tls_options, 0),
   { 0 },
 };
 

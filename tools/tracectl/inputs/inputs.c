@@ -8,12 +8,14 @@
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 
 #define AT(member) offsetof(struct tk_inputs, member)
 const struct tk_option tk_inputs_options[] = {
   TK_GROUP(tk_selector_options, AT(selector)),
   TK_OPTION(0, "all", NULL, tk_read_flag, AT(all), "all that a collector has of these streams"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
@@ -83,12 +85,23 @@ static int open_streams(struct tk_inputs *in) {
   return code;
 }
 
+/* The options --tls-* are for the files if they are URLs. */
+static bool are_urls(const struct tk_inputs *in, char **files, int n_files) {
+  const struct tk_client_args *c = &in->client;
+  bool all = n_files > 0 && c->server == NULL && c->certs == NULL && c->tls_crl == NULL;
+
+  for (int i = 0; i < n_files; i++) all &= tk_url_is(files[i]);
+  if (all) tk_url_use_tls(c->tls_ca, c->tls_cert, c->tls_key);
+  return all;
+}
+
 int tk_inputs_open(struct tk_inputs *in, char **files, int n_files) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   in->is_remote |= in->all || in->selector.last_ns != 0 ||
-                   tk_selector_names_streams(&in->selector) || tk_client_is_given(&in->client);
+                   tk_selector_names_streams(&in->selector) ||
+                   (tk_client_is_given(&in->client) && !are_urls(in, files, n_files));
   if (n_files > 0 && in->is_remote)
     return tk_usage(in->verb, "FILE cannot be combined with options for a collector's streams");
   if (n_files == 0 && !in->is_remote)

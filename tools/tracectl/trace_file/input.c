@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 
 enum { CHUNK_BYTES = 256 << 10, MAGIC_BYTES = 4 };
 static const unsigned char zstd_magic[MAGIC_BYTES] = { 0x28, 0xb5, 0x2f, 0xfd };
@@ -20,7 +21,8 @@ static const unsigned char zstd_magic[MAGIC_BYTES] = { 0x28, 0xb5, 0x2f, 0xfd };
 struct tk_input {
   const char *verb, *path;
   bool hushed;
-  char reason[100]; /* not reported yet */
+  char reason[100];   /* not reported yet */
+  struct tk_url *url; /* still loading: fd is its file; NULL: none */
   int fd;
   uint64_t size, position;
   /* mapped */
@@ -82,8 +84,12 @@ static bool map_file(struct tk_input *in) {
 static bool read_more(struct tk_input *in) {
   ssize_t got;
 
-  do got = read(in->fd, in->chunk + in->chunk_len, CHUNK_BYTES - in->chunk_len);
-  while (got < 0 && errno == EINTR);
+  do {
+    unsigned char *room = in->chunk + in->chunk_len;
+    size_t n = CHUNK_BYTES - in->chunk_len;
+    if (in->url != NULL) tk_url_wait(in->url, in->position);
+    got = in->url != NULL ? pread(in->fd, room, n, (off_t)in->position) : read(in->fd, room, n);
+  } while (got < 0 && errno == EINTR);
   if (got < 0) return complain(in, strerror(errno));
   in->chunk_end = got == 0;
   in->chunk_len += (size_t)got;
@@ -108,11 +114,40 @@ static bool is_packed(const struct tk_input *in) {
   return in->size >= MAGIC_BYTES && memcmp(in->map, zstd_magic, MAGIC_BYTES) == 0;
 }
 
+/* A URL that is complete is read like a file, by a descriptor of its own. */
+static bool open_url(struct tk_input *in) {
+  char path[40];
+
+  in->url = tk_url_open(in->verb, in->path);
+  if (in->url == NULL) return false;
+  in->path = tk_url_shown(in->url);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", tk_url_fd(in->url));
+  in->fd = open(path, O_RDONLY | O_CLOEXEC);
+  return in->fd >= 0 || complain(in, strerror(errno));
+}
+
+/* "localhost:6060" */
+static bool looks_like_address(const char *path) {
+  const char *colon = strrchr(path, ':');
+
+  return colon != NULL && colon[1] != '\0' &&
+         strspn(colon + 1, "0123456789") == strlen(colon + 1) && strchr(path, '/') == NULL;
+}
+
+static bool open_path(struct tk_input *in) {
+  in->fd = strcmp(in->path, "-") == 0 ? STDIN_FILENO : open(in->path, O_RDONLY | O_CLOEXEC);
+  if (in->fd >= 0) return true;
+  if (errno != ENOENT || !looks_like_address(in->path)) return complain(in, strerror(errno));
+  tk_fail(in->verb, "%s: no such file; did you mean http://%s?", in->path, in->path);
+  return false;
+}
+
 static bool open_any(struct tk_input *in) {
   struct stat st;
 
-  in->fd = strcmp(in->path, "-") == 0 ? STDIN_FILENO : open(in->path, O_RDONLY | O_CLOEXEC);
-  if (in->fd < 0 || fstat(in->fd, &st) < 0) return complain(in, strerror(errno));
+  if (!(tk_url_is(in->path) ? open_url(in) : open_path(in))) return false;
+  if (in->url != NULL && !tk_url_is_complete(in->url)) return begin_reading(in);
+  if (fstat(in->fd, &st) < 0) return complain(in, strerror(errno));
   if (S_ISDIR(st.st_mode)) return complain(in, "is a directory");
   bool at_start = lseek(in->fd, 0, SEEK_CUR) == 0;
   if (S_ISREG(st.st_mode)) in->size = (uint64_t)st.st_size;
@@ -242,6 +277,10 @@ uint64_t tk_input_offset(const struct tk_input *in, uint64_t given) {
   bool behind = in->part.end != 0 && given >= in->part.header;
 
   return behind ? given - in->part.header + in->part.begin : given;
+}
+
+const char *tk_input_cut(const struct tk_input *in) {
+  return in->url != NULL && tk_url_is_complete(in->url) ? tk_url_cut(in->url) : NULL;
 }
 
 bool tk_input_stays(const struct tk_input *in) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a verb's trace: a file (mapped), "-" or a pipe (read), optionally compressed with zstd (recognised by its
- * magic number).
+/* The bytes of a verb's trace: a file (mapped), "-" or a pipe (read), a URL (read while it is loaded), optionally compressed with
+ * zstd (recognised by its magic number).
  *
  * Threads   tk_input_next() may be called by another thread than stays(), release(), offset() and size(), at the same
  *           time; all others from one thread at a time.
@@ -23,6 +23,8 @@ int tk_input_next(struct tk_input *in, const unsigned char **bytes, size_t *n);
 /* From now on errors of next() are stored, and reported only by complain(). */
 void tk_input_hush(struct tk_input *in);
 void tk_input_complain(const struct tk_input *in);
+/* After the last byte: why a URL ended too early; NULL: it did not. */
+const char *tk_input_cut(const struct tk_input *in);
 /* Returns true if bytes of tk_input_next() stay readable until close. */
 bool tk_input_stays(const struct tk_input *in);
 /* Releases a mapping's pages of the first upto bytes that next() returned. */

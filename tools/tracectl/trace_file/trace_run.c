@@ -137,6 +137,8 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
     out->version = to_reader_version(run.reader);
     to_reader_free(run.reader);
   }
+  const char *cut = out->rc == TB_OK ? tk_input_cut(run.in) : NULL; /* between two generations */
+  if (cut != NULL) out->rc = tb_fail(&out->diag, TB_CORRUPT, "%s", cut);
   if (out->rc != TB_OK) (void)tb_fail(&out->diag, out->rc, "%s", tb_rc_text(out->rc));
   tk_progress_end(&run.bar);
   if (out->diag.offset != TB_NO_OFFSET)
