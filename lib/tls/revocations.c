@@ -228,6 +228,8 @@ tb_rc tc_revocations_read(struct tc_revocations *r, struct tb_diag *diag,
       return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
     }
     TB_TRY(check(r, list, sk_X509_CRL_num(lists), authorities, diag));
+    /* A lookup sorts the entries at first use, and reads without a lock whether they are sorted: not for several threads. */
+    sk_X509_REVOKED_sort(X509_CRL_get_REVOKED(list));
   }
   if (!is_at_end()) return openssl_fail(diag, r->path, "not a revocation list in PEM");
   if (sk_X509_CRL_num(lists) == 0)
