@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 static void print_help(void) {
@@ -15,6 +16,9 @@ static void print_help(void) {
         "\n"
         "  --config FILE           read the configuration (YAML); none: defaults\n"
         "  --set KEY=VALUE         override a key; may be repeated, the last wins\n"
+        "                          TRACECOLLECTD_SET_LISTEN_HTTP=VALUE in the environment does the "
+        "same for\n"
+        "                          listen.http: it overrides FILE, and --set overrides it\n"
         "  --ready-file FILE       write the real addresses as key=value lines once all are open\n"
         "  --check-config          check the configuration and exit\n"
         "  --print-default-config  print every key with its default and exit\n"
@@ -92,6 +96,7 @@ static tb_rc set_address(const struct tc_socket *socket, const char *key, struct
 tb_rc tc_command_configure(const struct tc_command *command, struct tc_config *config,
                            struct tb_diag *diag) {
   if (command->config != NULL) TB_TRY(tc_config_load(config, command->config, diag));
+  TB_TRY(tc_config_environment(config, (const char *const *)environ, diag));
   for (int i = 0; i < command->set_count; i++)
     TB_TRY(tc_config_set(config, command->sets[i], diag));
   TB_TRY(set_address(&command->sockets.agents, "listen.agents", config, diag));

@@ -24,7 +24,7 @@ struct tc_command {
 int tc_command_parse(int argc, char **argv, struct tc_command *out);
 void tc_command_fini(struct tc_command *command);
 
-/* Makes the configuration from the file, the command line and the inherited sockets. */
+/* Makes the configuration from the file, the environment, the command line and the inherited sockets. */
 TB_MUST tb_rc tc_command_configure(const struct tc_command *command, struct tc_config *config,
                                    struct tb_diag *diag);
 

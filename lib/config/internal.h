@@ -5,7 +5,7 @@
 
 #include "config/table.h"
 
-/* Source of a value: a file and line, or "--set" and 0. */
+/* Source of a value: a file and line; "--set" or a variable, and 0. */
 struct tc__origin {
   const char *file;
   size_t line;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct, the parser and the printed default file are made from one table, table.def. Values from YAML and --set are
- * text and pass through tc__config_assign(). */
+/* The struct, the parser and the printed default file are made from one table, table.def. Values from YAML, the environment and
+ * --set are text and pass through tc__config_assign(). */
 #include "config/table.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text/hostport.h"
+#include "base/text/nearest.h"
 #include "config/internal.h"
 
 #define SECTION_IS_TOP(section)                                                                    \
@@ -191,36 +190,16 @@ tb_rc tc__config_fail(struct tb_diag *diag, struct tc__origin at, const char *ke
                  at.file + (n > 60 ? n - 57 : 0), line, key, *key != '\0' ? ": " : "", reason);
 }
 
-/* Counts the letters to insert, drop or change to make b of a. */
-static unsigned edit_distance(const char *a, const char *b) {
-  unsigned row[80];
-  size_t n = strlen(b);
-
-  if (n >= sizeof row / sizeof row[0]) return UINT_MAX;
-  for (unsigned j = 0; j <= n; j++) row[j] = j;
-  for (unsigned i = 1; a[i - 1] != '\0'; i++) {
-    unsigned corner = row[0];
-    row[0] = i;
-    for (unsigned j = 1; j <= n; j++) {
-      unsigned change = corner + (a[i - 1] != b[j - 1]);
-      unsigned shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-      corner = row[j];
-      row[j] = change < shift ? change : shift;
-    }
-  }
-  return row[n];
-}
-
 tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__origin at, const char *name) {
   const char *last = strrchr(name, '.');
   const char *tail = last != NULL ? last + 1 : name;
   const struct tc_config_key *near = NULL;
-  unsigned best = UINT_MAX;
+  size_t best = SIZE_MAX;
 
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
     /* A correct key in the wrong section counts as near. */
-    unsigned far = strcmp(key->key, tail) == 0 ? 1 : edit_distance(name, key->name);
+    size_t far = strcmp(key->key, tail) == 0 ? 1 : tb_nearest_distance(name, key->name);
     if (far < best) {
       best = far;
       near = key;
@@ -235,7 +214,9 @@ void tc_config_print_default(FILE *to) {
 
   fputs("# tracecollectd: every key with its default. Sizes: 64KiB, 256MiB, 1GB. Times: "
         "10ms, 30s, 5m, 24h, 7d.\n"
-        "# A changed key is in use after SIGHUP; a key marked [start] after the next start.\n",
+        "# A changed key is in use after SIGHUP; a key marked [start] after the next start.\n"
+        "# The environment overrides this file (listen.http: TRACECOLLECTD_SET_LISTEN_HTTP), --set "
+        "both.\n",
         to);
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's configuration: lib/config/table.def as a struct, filled from YAML and --set.
+/* The daemon's configuration: lib/config/table.def as a struct, filled from YAML, the environment and --set.
  *
- * init sets the defaults, load and set override them in the order of the calls, finish checks keys against each other and
- * computes defaults that depend on other keys. A reload fills a second struct and passes it to tc_config_reload().
+ * init sets the defaults; load, environment and set override them in the order of the calls; finish checks keys against each
+ * other and computes defaults that depend on other keys. A reload fills a second struct and passes it to tc_config_reload().
  *
  * Memory    strings belong to the struct; tc_config_fini() frees them.
  * Threads   any thread may read a finished struct, even during tc_config_reload(). But texts marked RELOAD in table.def
@@ -41,6 +41,9 @@ void tc_config_fini(struct tc_config *config);
 TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
 TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
                             struct tb_diag *diag); /* KEY=VALUE */
+/* Takes TRACECOLLECTD_SET_LISTEN_HTTP=VALUE as set takes listen.http=VALUE, and ignores variables without that prefix. */
+TB_MUST tb_rc tc_config_environment(struct tc_config *config, const char *const *environment,
+                                    struct tb_diag *diag);
 /* Afterwards state and certs are absolute paths, loops is at least 1, and listen.feed has 1 to TC_URLS_MAX complete and
  * different URLs, one per line. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
@@ -78,6 +81,10 @@ struct tc_config_key {
 
 extern const struct tc_config_key tc_config_keys[];
 extern const size_t tc_config_keys_count;
+
+/* Writes the name of the key's environment variable: TRACECOLLECTD_SET_LISTEN_HTTP. */
+enum { TC_VARIABLE_BYTES = 96 };
+void tc_config_variable(const struct tc_config_key *key, char out[TC_VARIABLE_BYTES]);
 
 const char *tc_config_type_name(enum tc_config_type type);
 

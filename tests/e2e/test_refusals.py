@@ -131,6 +131,43 @@ class UnusableFiles(Case):
             self._expect(name, "does not fit the certificate", lambda path: shutil.copy(self.certs / "agent.key", path))
 
 
+class Settings(Case):
+    """What the collector refuses at its start, in one line that names the place."""
+
+    def _refused(self, words, *args, **variables):
+        done = self.run_program(DAEMON, *args, cwd=self.folder, env={**os.environ, **variables}, expect=1)
+        self.assertEqual(done.err.count("\n"), 1, done.err)
+        self.assertIn(words, done.err)
+
+    def test_an_unusable_setting_is_one_line(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            for words, args, variables in (
+                    ("tracecollectd: environment: TRACECOLLECTD_SET_LISTEN_HTPP: unknown key; did you mean TRACECOLLECTD_SET_LISTEN_HTTP?",
+                     (), {"TRACECOLLECTD_SET_LISTEN_HTPP": "x"}),
+                    ('tracecollectd: TRACECOLLECTD_SET_AGENTS_CREDIT: agents.credit: "much" is not a size', (), {"TRACECOLLECTD_SET_AGENTS_CREDIT": "much"}),
+                    ("TRACECOLLECTD_SET_LOOPS: loops: 999 is too large: at most 256", (), {"TRACECOLLECTD_SET_LOOPS": "999"}),
+                    (f"tracecollectd: {self.folder}: Is a directory", ("--config", self.folder), {}),
+                    ("listen.http: ", (), {"TRACECOLLECTD_SET_LISTEN_HTTP": "nowhere"}),
+                    (f"certs: {self.folder}/none: No such file or directory; tracectl certs init makes such a folder", (),
+                     {"TRACECOLLECTD_SET_CERTS": f"{self.folder}/none"}),
+                    (f"listen on 127.0.0.1:{port}: Address already in use", (), {
+                        "TRACECOLLECTD_SET_LISTEN_AGENTS": f"127.0.0.1:{port}", "TRACECOLLECTD_SET_LISTEN_HTTP": "", "TRACECOLLECTD_SET_CERTS": str(self.certs)}),
+            ):
+                with self.subTest(words):
+                    self._refused(words, *args, "--set", f"state={self.folder}/state", **variables)
+
+    def test_the_environment_overrides_the_file_and_set_overrides_both(self):
+        file = self.folder / "c.yaml"
+        file.write_text(f"state: {self.folder}/state\nlisten:\n  http: in the file\n")
+        check = ("--check-config", "--config", file)
+        self._refused('listen.http: "in the file"', *check)
+        good = {**os.environ, "TRACECOLLECTD_SET_LISTEN_HTTP": "127.0.0.1:0"}
+        self.run_program(DAEMON, *check, env=good)
+        self._refused('listen.http: "in set"', *check, "--set", "listen.http=in set", **good)
+        self.run_program(DAEMON, *check, "--set", "listen.http=", env={**os.environ, "TRACECOLLECTD_SET_LISTEN_HTTP": "in the environment"})
+
+
 class Outsiders(Case):
     def test_who_is_not_of_the_group_is_told_so(self):
         folder = self.folder / "tracecollect-data"

@@ -424,3 +424,105 @@ Test(config, host_and_port_are_split) {
   cr_assert_not(tb_host_is_loopback("127..0.1"));
   cr_assert_not(tb_host_is_loopback("0.0.0.0"));
 }
+
+/* --- the environment ----------------------------------------------------------------------------- */
+
+static tb_rc take_variables(struct tc_config *config, const char *const *variables,
+                            struct tb_diag *diag) {
+  tb_diag_clear(diag);
+  tc_config_init(config);
+  return tc_config_environment(config, variables, diag);
+}
+
+Test(environment, every_key_has_a_variable_of_its_own) {
+  for (size_t i = 0; i < tc_config_keys_count; i++) {
+    char mine[TC_VARIABLE_BYTES], others[TC_VARIABLE_BYTES];
+
+    tc_config_variable(&tc_config_keys[i], mine);
+    cr_expect_lt(strlen(mine), 64, "%s: longer names get no \"did you mean\"", mine);
+    cr_expect_eq(strspn(mine, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"), strlen(mine), "%s", mine);
+    for (size_t j = 0; j < i; j++) {
+      tc_config_variable(&tc_config_keys[j], others);
+      cr_expect_str_neq(mine, others, "%s and %s", tc_config_keys[i].name, tc_config_keys[j].name);
+    }
+  }
+}
+
+/* A value that each type refuses, or for texts an unusual one, shows that the variable is that key's. */
+Test(environment, every_key_is_set_by_its_variable) {
+  for (size_t i = 0; i < tc_config_keys_count; i++) {
+    const struct tc_config_key *key = &tc_config_keys[i];
+    char entry[TC_VARIABLE_BYTES + 8];
+    const char *const variables[] = { entry, NULL };
+    struct tc_config config;
+    struct tb_diag diag;
+
+    tc_config_variable(key, entry);
+    strcat(entry, "=a=b");
+    tb_rc rc = take_variables(&config, variables, &diag);
+    if (tc_config_is_text(key->type)) {
+      cr_expect_eq(rc, TB_OK, "%s: %s", entry, diag.text);
+      cr_expect_str_eq(*(char **)((char *)&config + key->offset), "a=b", "%s", entry);
+    } else {
+      cr_expect_eq(rc, TB_BROKEN, "%s", entry);
+      cr_expect_not_null(strstr(diag.text, key->name), "%s: %s", entry, diag.text);
+      cr_expect_not_null(strstr(diag.text, "TRACECOLLECTD_SET_"), "%s: %s", entry, diag.text);
+    }
+    tc_config_fini(&config);
+  }
+}
+
+Test(environment, overrides_the_file_and_is_overridden_by_set) {
+  static const char *const variables[] = { "PATH=/bin", "TRACECOLLECTD_SET_RETENTION_AGE=2h",
+                                           "TRACECOLLECTD_SET_LOOPS=5",
+                                           "TRACECOLLECTD_SET_LISTEN_HTTP=", NULL };
+  struct tc_config config;
+  struct tb_diag diag;
+
+  cr_assert_eq(load_text(&config, "loops: 3\nretention:\n  age: 1h\n  bytes: 1GB\n", &diag), TB_OK);
+  cr_assert_eq(tc_config_environment(&config, variables, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_config_set(&config, "loops=7", &diag), TB_OK, "%s", diag.text);
+  cr_expect_eq(config.retention_age, UINT64_C(7200000000000));
+  cr_expect_eq(config.retention_bytes, 1000000000);
+  cr_expect_eq(config.top_loops, 7);
+  cr_expect_str_eq(config.listen_http, "");
+  tc_config_fini(&config);
+}
+
+Test(environment, only_the_prefix_counts) {
+  static const char *const variables[] = {
+    "TRACECOLLECTD_LISTEN_HTTP=x", "TRACECOLLECTD_SETLOOPS=x",
+    "TRACECOLLECTD_SET=1",         "xTRACECOLLECTD_SET_LOOPS=x",
+    "tracecollectd_set_loops=x",   "LISTEN_HTTP=x",
+    "TRACECOLLECTD_SET_LOOPS",     NULL
+  };
+  struct tc_config config;
+  struct tb_diag diag;
+
+  cr_expect_eq(take_variables(&config, variables, &diag), TB_OK, "%s", diag.text);
+  cr_expect_eq(config.top_loops, 0);
+  tc_config_fini(&config);
+}
+
+Test(environment, an_unknown_key_is_named_with_the_nearest) {
+  static const char *const tries[][2] = {
+    { "TRACECOLLECTD_SET_LISTEN_HTPP=x", "environment: TRACECOLLECTD_SET_LISTEN_HTPP: unknown key; "
+                                         "did you mean TRACECOLLECTD_SET_LISTEN_HTTP?" },
+    { "TRACECOLLECTD_SET_LISTEN.HTTP=x", "environment: TRACECOLLECTD_SET_LISTEN.HTTP: unknown key; "
+                                         "did you mean TRACECOLLECTD_SET_LISTEN_HTTP?" },
+    { "TRACECOLLECTD_SET_loops=x", "environment: TRACECOLLECTD_SET_loops: unknown key "
+                                   "(tracecollectd --print-default-config prints all)" },
+    { "TRACECOLLECTD_SET_=x", "environment: TRACECOLLECTD_SET_: unknown key (tracecollectd "
+                              "--print-default-config prints all)" },
+  };
+
+  for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+    const char *const variables[] = { tries[i][0], NULL };
+    struct tc_config config;
+    struct tb_diag diag;
+
+    cr_expect_eq(take_variables(&config, variables, &diag), TB_BROKEN, "%s", tries[i][0]);
+    cr_expect_str_eq(diag.text, tries[i][1]);
+    tc_config_fini(&config);
+  }
+}
