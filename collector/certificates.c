@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collector's certificates and revocation lists: open, watch, reload. */
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text/cert_path.h"
 #include "collector/base/logger.h"
 #include "collector/pipeline_private.h"
 #include "tls/authority.h"
@@ -51,9 +53,9 @@ tb_rc tc__pipeline_name_revocations(struct tc_pipeline *p, struct tb_diag *diag)
   bool given = *named != '\0';
   char path[PATH_MAX], ca[PATH_MAX];
 
-  if (snprintf(ca, sizeof ca, "%s/ca.pem", certs) >= PATH_MAX ||
-      snprintf(path, sizeof path, "%s%s", given ? named : certs, given ? "" : "/crl.pem") >=
-          PATH_MAX)
+  TB_TRY(tb_cert_path(certs, "server", TB_CERT_CA, diag, ca));
+  if (snprintf(path, sizeof path, "%s%s", given ? named : certs, given ? "" : "/crl.pem") >=
+      PATH_MAX)
     return tb_fail(diag, TB_IO, "%.300s: path too long", certs);
   return tc_revocations_new(path, !given, ca, diag, &p->revoked);
 }
@@ -71,10 +73,28 @@ static tb_rc make_certificates(const char *folder, struct tb_diag *diag) {
   return TB_OK;
 }
 
+static void states_of_files(const struct tc_pipeline *p, struct tc_file_state out[TB_CERT_FILES]) {
+  char path[PATH_MAX];
+  struct tb_diag diag;
+
+  for (int file = 0; file < TB_CERT_FILES; file++) {
+    tb_diag_clear(&diag);
+    out[file] = tb_cert_path(p->config->top_certs, "server", file, &diag, path) == TB_OK
+                    ? tc_file_state_of(path)
+                    : (struct tc_file_state){ .error = EEXIST };
+  }
+}
+
+static void note_files(struct tc_pipeline *p) {
+  states_of_files(p, p->certs_seen);
+  p->certs_changed = false;
+}
+
 tb_rc tc__pipeline_open_certificates(struct tc_pipeline *p, struct tb_diag *diag) {
   STACK_OF(X509_CRL) * lists;
 
   if (p->config->certs_are_ours) TB_TRY(make_certificates(p->config->top_certs, diag));
+  note_files(p);
   TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
   tc_revocations_take(p->revoked, lists);
   count_revocations(p);
@@ -102,7 +122,6 @@ void tc__pipeline_warn_of_expiry(struct tc_pipeline *p) {
            tc_revocations_path(p->revoked));
 }
 
-/* Watches the file of revocation lists only: certificates wait for a SIGHUP, since a pair is two files. */
 static void watch_revocations(struct tc_pipeline *p) {
   STACK_OF(X509_CRL) *lists = NULL;
   struct tb_diag diag;
@@ -118,12 +137,6 @@ static void watch_revocations(struct tc_pipeline *p) {
   use_revocations(p, lists);
   tc_log(TC_NOTICE, "tls", "revocations=%s certificates=%" PRIu64 ": read again",
          tc_revocations_path(p->revoked), (uint64_t)atomic_load(&p->metrics.revoked_certificates));
-}
-
-void tc__pipeline_watch_certificates(struct tc_pipeline *p) {
-  watch_revocations(p);
-  if (tc_mono_ns() - p->warned_mono_ns >= EXPIRY_WARNING_S * UINT64_C(1000000000))
-    tc__pipeline_warn_of_expiry(p);
 }
 
 tb_rc tc__pipeline_agent_context(struct tc_pipeline *p, struct tb_diag *diag, SSL_CTX **out) {
@@ -167,12 +180,14 @@ static void reload_triggers(struct tc_pipeline *p) {
   tc_log(TC_ERROR, "trigger", "%s; the old rules stay in use", diag.text);
 }
 
-/* Steps that can fail come first: either all changes take effect or none. */
-tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
+/* Steps that can fail come first: either all changes take effect or none. The state of the files is noted before they are
+ * read, so that a change in between is seen. */
+static tb_rc reload_certificates(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
   TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;
   TB_CLEANUP(lists_freep) STACK_OF(X509_CRL) *lists = NULL;
 
+  note_files(p);
   TB_TRY(tc_revocations_read(p->revoked, diag, &lists));
   TB_TRY(tc__pipeline_reader_context(p, diag, &readers));
   TB_TRY(tc__pipeline_agent_context(p, diag, &agents));
@@ -180,9 +195,55 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   tc_nng_tls_swap(p->nng_tls, readers);
   tc__pipeline_order_context(p, agents);
   use_revocations(p, TB_MOVE(lists));
+  return TB_OK;
+}
+
+tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
+  TB_TRY(reload_certificates(p, diag));
   reload_triggers(p);
   tc__pipeline_warn_of_expiry(p);
   return TB_OK;
+}
+
+/* --- watching ---------------------------------------------------------------------------------- */
+
+static bool files_changed(struct tc_pipeline *p) {
+  struct tc_file_state now[TB_CERT_FILES];
+  bool changed = false;
+
+  states_of_files(p, now);
+  for (int file = 0; file < TB_CERT_FILES; file++)
+    changed |= !tc_file_state_equals(&now[file], &p->certs_seen[file]);
+  memcpy(p->certs_seen, now, sizeof now);
+  return changed;
+}
+
+/* A pair is two files, which may be replaced one after the other: they are read when nothing has changed for a second. */
+static void watch_files(struct tc_pipeline *p) {
+  const char *certs = p->config->top_certs;
+  struct tb_diag diag;
+
+  if (files_changed(p)) {
+    p->certs_changed = true;
+    return;
+  }
+  if (!p->certs_changed) return;
+  tb_diag_clear(&diag);
+  bool done = reload_certificates(p, &diag) == TB_OK;
+  tc_pipeline_count_reload(p, done);
+  if (!done) {
+    tc_log(TC_ERROR, "tls", "%s; the old certificates stay in use", diag.text);
+    return;
+  }
+  tc_log(TC_NOTICE, "tls", "certificates=%s: read again", certs);
+  tc__pipeline_warn_of_expiry(p);
+}
+
+void tc__pipeline_watch_certificates(struct tc_pipeline *p) {
+  watch_files(p);
+  watch_revocations(p);
+  if (tc_mono_ns() - p->warned_mono_ns >= EXPIRY_WARNING_S * UINT64_C(1000000000))
+    tc__pipeline_warn_of_expiry(p);
 }
 
 void tc__pipeline_note_config(const struct tc_pipeline *p) {

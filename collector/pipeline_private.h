@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/text/cert_path.h"
 #include "collector/daemon/acceptor.h"
 #include "collector/daemon/watchdog.h"
 #include "collector/daemon/worker.h"
@@ -12,6 +13,7 @@
 #include "collector/http/server.h"
 #include "collector/pipeline.h"
 #include "collector/query/session.h"
+#include "tls/file_state.h"
 
 /* A drain only moves forward: when the stage is done, or its share of shutdown.deadline (in percent) is used up.
  *
@@ -49,6 +51,8 @@ struct tc_pipeline {
   struct tc_leases *leases;
   struct tc_nng_tls *nng_tls;
   struct tc_revocations *revoked;
+  struct tc_file_state certs_seen[TB_CERT_FILES];
+  bool certs_changed;      /* since they were read */
   uint64_t warned_mono_ns; /* last warning of an expiry */
   struct tc_tls_loop tls;  /* of the main loop, for HTTP */
   struct tc_http *http;

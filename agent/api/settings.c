@@ -15,6 +15,7 @@
 #include "agent/net/dial.h"
 #include "agent/net/pems.h"
 #include "agent/net/tls.h"
+#include "base/text/cert_path.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
@@ -69,14 +70,17 @@ static void take_text(struct ta_forward *f, int text, const char *value, int *er
 }
 
 static void take_path(struct ta_forward *f, int text, const char *file, const char *folder,
-                      const char *name, int *error) {
-  if (file != NULL || folder == NULL) {
+                      enum tb_cert_file which, int *error) {
+  char path[PATH_MAX];
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (file != NULL || folder == NULL || *error != TA_OK)
     take_text(f, text, file, error);
-    return;
-  }
-  if (*error != TA_OK || asprintf(&f->text[text], "%s/%s", folder, name) >= 0) return;
-  f->text[text] = NULL;
-  *error = TA_E_NOMEM;
+  else if (tb_cert_path(folder, "agent", which, &diag, path) == TB_OK)
+    take_text(f, text, path, error);
+  else
+    *error = ta__fault(TA_E_CERT, "%s", diag.text);
 }
 
 static void take_instance(struct ta_forward *f, const char *value, int *error) {
@@ -111,9 +115,9 @@ int ta__forward_take_config(struct ta_forward *f, const struct ta_forward_config
   int error = TA_OK;
 
   take_text(f, TEXT_SERVER, ta__or_env(config->server, "TRACEAGENT_SERVER", use_env), &error);
-  take_path(f, TEXT_CA, config->ca, certs, "ca.pem", &error);
-  take_path(f, TEXT_CERT, config->cert, certs, "agent.pem", &error);
-  take_path(f, TEXT_KEY, config->key, certs, "agent.key", &error);
+  take_path(f, TEXT_CA, config->ca, certs, TB_CERT_CA, &error);
+  take_path(f, TEXT_CERT, config->cert, certs, TB_CERT_CHAIN, &error);
+  take_path(f, TEXT_KEY, config->key, certs, TB_CERT_KEY, &error);
   if (crl != NULL && *crl != 0) take_text(f, TEXT_CRL, crl, &error);
   take_text(f, TEXT_SERVICE, ta__or_env(config->service, "TRACEAGENT_SERVICE", use_env), &error);
   take_instance(f, ta__or_env(config->instance, "TRACEAGENT_INSTANCE", use_env), &error);

@@ -57,3 +57,28 @@ func TestACertificateThatIsNoSmallFileIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestFilesMayHaveTheNamesOfKubernetes(t *testing.T) {
+	certs := certificates(t)
+	for name, other := range map[string]string{"ca.pem": "ca.crt", "agent.pem": "tls.crt", "agent.key": "tls.key"} {
+		path := filepath.Join(certs, name)
+		if err := os.Rename(path, filepath.Join(certs, other)); err != nil {
+			t.Fatal(err)
+		}
+		agent, err := Start(config("127.0.0.1:9", certs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent.Stop(within(t, time.Millisecond))
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := "traceagent: " + certs + " has both " + name + " and " + other + ", two names of the same file: remove one"
+		if _, err := Start(config("127.0.0.1:9", certs)); err == nil || err.Error() != want {
+			t.Errorf("%v, not %s", err, want)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -108,7 +108,9 @@ func (c Config) settle() (settings, error) {
 	if s.record, err = c.recordTime(); err != nil {
 		return s, err
 	}
-	s.files = filesOf(certs)
+	if s.files, err = filesOf(certs); err != nil {
+		return s, err
+	}
 	if _, err = s.files.config(""); err != nil {
 		return s, err
 	}

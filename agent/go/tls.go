@@ -21,11 +21,23 @@ import (
 // files are the paths for TLS. The files are read at each connection, because certificates are renewed.
 type files struct{ ca, cert, key, crl string }
 
-func filesOf(certs string) files {
-	return files{
-		ca: filepath.Join(certs, "ca.pem"), cert: filepath.Join(certs, "agent.pem"), key: filepath.Join(certs, "agent.key"),
-		crl: os.Getenv("TRACEAGENT_CRL"),
+func filesOf(certs string) (files, error) {
+	f := files{crl: os.Getenv("TRACEAGENT_CRL")}
+	for _, file := range []struct {
+		path        *string
+		name, other string // the second as cert-manager and Kubernetes' TLS secrets have it
+	}{{&f.ca, "ca.pem", "ca.crt"}, {&f.cert, "agent.pem", "tls.crt"}, {&f.key, "agent.key", "tls.key"}} {
+		*file.path = filepath.Join(certs, file.name)
+		other := filepath.Join(certs, file.other)
+		if _, err := os.Stat(other); err != nil {
+			continue
+		}
+		if _, err := os.Stat(*file.path); err == nil {
+			return f, fmt.Errorf("%s has both %s and %s, two names of the same file: remove one", certs, file.name, file.other)
+		}
+		*file.path = other
 	}
+	return f, nil
 }
 
 // refusal is an error that another try alone does not solve.

@@ -35,7 +35,7 @@ import (
 // defaults; Server, Certs, Service, Instance and SpoolDir may also be set in the environment (TRACEAGENT_SERVER and so on).
 type Config struct {
 	Server   string // HOST:PORT, or @FILE: a collector's --ready-file
-	Certs    string // folder with ca.pem, agent.pem and agent.key
+	Certs    string // folder with ca.pem, agent.pem and agent.key, or ca.crt, tls.crt and tls.key
 	Service  string // the program's name: 1 to 64 of A-Z a-z 0-9 . _ : -
 	Instance string // one process of the service; default HOST:PID
 

@@ -71,7 +71,7 @@ typedef struct ta_forward ta_forward;
 struct ta_forward_config {
   size_t size;        /* sizeof this struct; 0: its size in 0.1.0. Fields beyond are not read */
   const char *server; /* HOST:PORT, or @FILE: a collector's --ready-file */
-  const char *certs;  /* folder with ca.pem, agent.pem, agent.key */
+  const char *certs;  /* folder with ca.pem, agent.pem, agent.key, or ca.crt, tls.crt, tls.key */
   const char *ca, *cert, *key; /* or the three files by name */
   const char *service;         /* [A-Za-z0-9._:-]{1,64}, required */
   const char *instance;        /* default HOST:PID */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/small_file.h"
+#include "base/text/cert_path.h"
 #include "config/times.h"
 #include "proto/json.h"
 
@@ -45,11 +46,7 @@ static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_n
 /* --- TLS --------------------------------------------------------------------------------------- */
 
 /* Returns NULL on an error; *out_why is errno, or 0 if the file is not a certificate. */
-static X509 *read_certificate(const char *dir, int *out_why) {
-  char path[PATH_MAX];
-
-  *out_why = ENAMETOOLONG;
-  if (snprintf(path, sizeof path, "%s/server.pem", dir) >= PATH_MAX) return NULL;
+static X509 *read_certificate(const char *path, int *out_why) {
   FILE *file = tb_small_file(path);
   *out_why = file == NULL ? errno : 0;
   X509 *cert = file != NULL ? PEM_read_X509(file, NULL, NULL, NULL) : NULL;
@@ -61,10 +58,17 @@ static X509 *read_certificate(const char *dir, int *out_why) {
 static void check_tls(struct tc_readiness *r, const struct tc_readiness_facts *facts) {
   uint64_t at = facts->now_wall_ns;
   int why, days, seconds;
-  X509 *cert = read_certificate(facts->certs, &why);
+  char path[PATH_MAX];
+  struct tb_diag diag;
 
+  tb_diag_clear(&diag);
+  if (tb_cert_path(facts->certs, "server", TB_CERT_CHAIN, &diag, path) != TB_OK) {
+    set(r, TC_CHECK_TLS, at, WARNS, "%s", diag.text);
+    return;
+  }
+  X509 *cert = read_certificate(path, &why);
   if (cert == NULL) {
-    set(r, TC_CHECK_TLS, at, WARNS, "server.pem cannot be read: %s",
+    set(r, TC_CHECK_TLS, at, WARNS, "%s cannot be read: %s", strrchr(path, '/') + 1,
         why != 0 ? tb_small_file_fault(why) : "it is not a certificate");
     return;
   }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text/cert_path.h"
 #include "tls/pem_fault.h"
 
 enum {
@@ -83,9 +84,9 @@ static void set_terms(SSL_CTX *ctx, const struct tc_tls_terms *terms) {
   }
 }
 
-static tb_rc path_of(char out[PATH_MAX], const char *dir, const char *name, struct tb_diag *diag) {
-  if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
-    return tb_fail(diag, TB_IO, "%s: path too long", dir);
+static tb_rc path_of(char out[PATH_MAX], const char *dir, enum tb_cert_file file,
+                     struct tb_diag *diag) {
+  TB_TRY(tb_cert_path(dir, "server", file, diag, out));
   const char *unfit = tc_pem_unfit(out);
   return unfit == NULL ? TB_OK : tb_fail(diag, TB_IO, "%s: %s", out, unfit);
 }
@@ -119,9 +120,9 @@ tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms, stru
   set_terms(ctx, terms);
   if (terms->revoked != NULL && tc_tls_ask_revoked(ctx, terms->revoked) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "no memory for a TLS context");
-  TB_TRY(path_of(ca, dir, "ca.pem", diag));
-  TB_TRY(path_of(cert, dir, "server.pem", diag));
-  TB_TRY(path_of(key, dir, "server.key", diag));
+  TB_TRY(path_of(ca, dir, TB_CERT_CA, diag));
+  TB_TRY(path_of(cert, dir, TB_CERT_CHAIN, diag));
+  TB_TRY(path_of(key, dir, TB_CERT_KEY, diag));
 
   if (SSL_CTX_load_verify_file(ctx, ca) != 1) return pem_fail(diag, ca, "certificate");
   SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(ca));

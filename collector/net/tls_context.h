@@ -24,7 +24,7 @@ struct tc_tls_terms {
   struct tc_revocations *revoked; /* checked at each handshake; the context keeps it; NULL: none */
 };
 
-/* Reads DIR/ca.pem, DIR/server.pem and DIR/server.key. The key must match the certificate, and the authority must have
+/* Reads DIR/ca.pem, DIR/server.pem and DIR/server.key, or the other names of base/text/cert_path.h. The key must match the certificate, and the authority must have
  * issued it. */
 TB_MUST tb_rc tc_tls_context_new(const char *dir, const struct tc_tls_terms *terms,
                                  struct tb_diag *diag, SSL_CTX **out);

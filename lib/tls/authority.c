@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text/cert_path.h"
 #include "tls/issue.h"
 
 static void closep(int *fd) {
@@ -93,18 +94,27 @@ tb_rc tc_certs_ensure(const char *dir, struct tb_diag *diag, char out_made[TC_FI
   return add_roles(fd, dir, TC_CERTIFICATE_DAYS, diag);
 }
 
+static tb_rc require(const char *dir, enum tb_cert_file file, struct tb_diag *diag) {
+  char path[PATH_MAX];
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  if (tb_cert_path(dir, "server", file, &why, path) != TB_OK)
+    return tb_fail(diag, TB_NOTFOUND, "certs: %s", why.text);
+  if (access(path, R_OK) == 0) return TB_OK;
+  return tb_fail(diag, TB_NOTFOUND,
+                 "certs: %s: %s; ca.pem, server.pem and server.key are needed there (or ca.crt, "
+                 "tls.crt and tls.key)",
+                 path, strerror(errno));
+}
+
 tb_rc tc_certs_require(const char *dir, struct tb_diag *diag) {
-  static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
   TB_CLEANUP(closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
   if (fd < 0)
     return tb_fail(diag, TB_NOTFOUND, "certs: %s: %s%s", dir, strerror(errno),
                    errno == ENOENT ? "; tracectl certs init makes such a folder" : "");
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (faccessat(fd, files[i], R_OK, 0) != 0)
-      return tb_fail(diag, TB_NOTFOUND,
-                     "certs: %s/%s: %s; ca.pem, server.pem and server.key are needed there", dir,
-                     files[i], strerror(errno));
+  for (int file = 0; file < TB_CERT_FILES; file++) TB_TRY(require(dir, file, diag));
   return TB_OK;
 }
 

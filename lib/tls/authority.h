@@ -39,7 +39,7 @@ enum { TC_FINGERPRINT_BYTES = 3 * 32 };
 TB_MUST tb_rc tc_certs_ensure(const char *dir, struct tb_diag *diag,
                               char out_made[TC_FINGERPRINT_BYTES]);
 
-/* Checks that DIR has ca.pem, server.pem and server.key, all readable. TB_NOTFOUND: with the file and the reason. */
+/* Checks that DIR has ca.pem, server.pem and server.key (or the other names of base/text/cert_path.h), all readable. TB_NOTFOUND: with the file and the reason. */
 TB_MUST tb_rc tc_certs_require(const char *dir, struct tb_diag *diag);
 
 /* Makes another certificate. name "": the role's name, or ROLE-2, ROLE-3, ... out_name: the chosen name. */

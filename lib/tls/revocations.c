@@ -19,22 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tls/file_state.h"
 #include "tls/pem_fault.h"
-
-struct file_state {
-  dev_t dev;
-  ino_t ino;
-  off_t size;
-  struct timespec changed;
-  int error; /* errno of stat(); 0: none */
-};
 
 struct tc_revocations {
   atomic_uint refs;
   char path[PATH_MAX], authorities[PATH_MAX];
   bool optional;
   bool read; /* the file was read at least once */
-  struct file_state seen;
+  struct tc_file_state seen;
   pthread_rwlock_t lock; /* for lists */
   STACK_OF(X509_CRL) * lists;
 };
@@ -65,26 +58,10 @@ uint64_t tc_asn1_time_s(const ASN1_TIME *time) {
 
 /* --- the file ---------------------------------------------------------------------------------- */
 
-static struct file_state state_of(const struct stat *st) {
-  return (struct file_state){
-    .dev = st->st_dev, .ino = st->st_ino, .size = st->st_size, .changed = st->st_ctim
-  };
-}
-
-static bool same(const struct file_state *a, const struct file_state *b) {
-  return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->error == b->error &&
-         a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 bool tc_revocations_changed(struct tc_revocations *r) {
-  struct file_state now = { 0 };
-  struct stat st;
+  struct tc_file_state now = tc_file_state_of(r->path);
 
-  if (stat(r->path, &st) == 0)
-    now = state_of(&st);
-  else
-    now.error = errno;
-  if (same(&now, &r->seen)) return false;
+  if (tc_file_state_equals(&now, &r->seen)) return false;
   r->seen = now;
   return r->read || now.error != ENOENT;
 }
@@ -134,7 +111,7 @@ static tb_rc open_file(struct tc_revocations *r, struct tb_diag *diag, BIO **out
 
   *out = NULL;
   if (fd < 0 && errno == ENOENT && r->optional && !r->read) {
-    r->seen = (struct file_state){ .error = ENOENT };
+    r->seen = (struct tc_file_state){ .error = ENOENT };
     return TB_OK;
   }
   if (fd < 0) return tb_fail(diag, TB_IO, "%.300s: %s", r->path, strerror(errno));
@@ -146,7 +123,7 @@ static tb_rc open_file(struct tc_revocations *r, struct tb_diag *diag, BIO **out
   else if (st.st_size > TC_CRL_BYTES_MAX)
     rc = tb_fail(diag, TB_BUDGET, "%.300s: larger than %d MiB", r->path, TC_CRL_BYTES_MAX >> 20);
   if (rc == TB_OK) {
-    r->seen = state_of(&st);
+    r->seen = tc_file_state_from(&st);
     rc = load(r->path, fd, (size_t)st.st_size, diag, out);
   }
   close(fd);

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGHUP: a new configuration and new certificates take effect together, or nothing changes."""
+"""SIGHUP: a new configuration and new certificates take effect together, or nothing changes. Certificates are watched, too."""
 import json
 import shutil
 import signal
 import socket
 import ssl
 import time
+import urllib.error
 import urllib.request
 
 from harness import DEADLINE, Case, Collector, Manager, suites, wait_until
@@ -13,24 +14,8 @@ from harness import DEADLINE, Case, Collector, Manager, suites, wait_until
 QUICK = "retention:\n  every: 100ms\n"
 
 
-class Reload(Case):
-    def setUp(self):
-        super().setUp()
-        self.manager = Manager(self)
-
-    def _collector(self, config=QUICK, *settings):
-        """Whose own READY is heard: a reload's is the next one."""
-        collector = Collector(self, *settings, config=config, env=self.manager.environment(WATCHDOG_USEC="600000"))
-        wait_until("it is ready", lambda: self.manager.count("READY") > 0)
-        return collector
-
-    def _reload(self, collector, config=None):
-        """Sends SIGHUP and waits until the daemon has said that it is through."""
-        if config is not None:
-            collector.config_file.write_text(config)
-        done = self.manager.count("READY")
-        collector.process.send_signal(signal.SIGHUP)
-        wait_until("READY after SIGHUP", lambda: self.manager.count("READY") > done)
+class Running(Case):
+    """What both see of a collector."""
 
     def _metric(self, collector, name):
         with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
@@ -49,6 +34,26 @@ class Reload(Case):
         with socket.create_connection((host, int(port)), timeout=DEADLINE) as plain:
             with context.wrap_socket(plain) as tls:
                 return tls.getpeercert(binary_form=True)
+
+
+class Reload(Running):
+    def setUp(self):
+        super().setUp()
+        self.manager = Manager(self)
+
+    def _collector(self, config=QUICK, *settings):
+        """Whose own READY is heard: a reload's is the next one."""
+        collector = Collector(self, *settings, config=config, env=self.manager.environment(WATCHDOG_USEC="600000"))
+        wait_until("it is ready", lambda: self.manager.count("READY") > 0)
+        return collector
+
+    def _reload(self, collector, config=None):
+        """Sends SIGHUP and waits until the daemon has said that it is through."""
+        if config is not None:
+            collector.config_file.write_text(config)
+        done = self.manager.count("READY")
+        collector.process.send_signal(signal.SIGHUP)
+        wait_until("READY after SIGHUP", lambda: self.manager.count("READY") > done)
 
     @suites("release", "asan")
     def test_the_manager_hears_reloading_with_the_time_and_then_ready(self):
@@ -164,10 +169,123 @@ class Reload(Case):
         self.assertGreater(expires, time.time())
         self._reload(collector)
         self.assertGreaterEqual(self._metric(collector, "certificate_expires_seconds"), expires)
-        self.assertEqual(self._metric(collector, "reloads_total"), 1)
+        self.assertGreaterEqual(self._metric(collector, "reloads_total"), 1)  # they are watched, too
         wait_until("the new certificate is shown", lambda: self._server_key(collector) != old)
         self.assertIn("key=retention.age: changed\n", self.log("collector"))
         trace = self.trace("g26-labels")
         collector.send(trace, "after")
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "after"), trace)
         self.assertEqual(collector.stop(), 0)
+
+
+class Watched(Running):
+    """Certificates as Kubernetes mounts a secret: links over `..data`, which is replaced by a rename."""
+
+    def setUp(self):
+        super().setUp()
+        self.mount = self.folder / "mount"
+        self.mount.mkdir()
+        self.versions = 0
+        self._mount(self.certs)
+        for name in ("ca.crt", "tls.crt", "tls.key"):
+            (self.mount / name).symlink_to(f"..data/{name}")
+        self.collector = Collector(self, f"certs={self.mount}")
+        self.first = self._server_key(self.collector)
+
+    def _mount(self, certs, **other):
+        """Replaces the secret at once by the server's files in certs. other: the folder of crt or key."""
+        self.versions += 1
+        folder = self.mount / f"..{self.versions}"
+        folder.mkdir()
+        shutil.copy(certs / "ca.pem", folder / "ca.crt")
+        shutil.copy(other.get("crt", certs) / "server.pem", folder / "tls.crt")
+        shutil.copy(other.get("key", certs) / "server.key", folder / "tls.key")
+        (self.mount / "..next").symlink_to(folder.name)
+        (self.mount / "..next").rename(self.mount / "..data")
+
+    def _renewed(self, name):
+        """A copy of the certificates with another key for the server."""
+        folder = self.folder / name
+        shutil.copytree(self.certs, folder)
+        self.tracectl("certs", "renew", folder, "server", "--new-key")
+        return folder
+
+    def _said(self, words):
+        return self.log("collector").count(words)
+
+    @suites("release", "asan")
+    def test_a_renewal_needs_no_signal(self):
+        trace = self.trace("g26-labels")
+        self._mount(self._renewed("renewed"))
+        wait_until("the new certificate is shown", lambda: self._server_key(self.collector) != self.first)
+        self.assertEqual(self._said(f"certificates={self.mount}: read again"), 1)
+        self.assertEqual(self._metric(self.collector, "reloads_total"), 1)
+        self.assertEqual(self._metric(self.collector, "reloads_failed_total"), 0)
+        self.collector.send(trace, "after")
+        self.assert_same_bytes(self.collector.fetch(self.folder / "fetched", "after"), trace)
+        self.assertEqual(self.collector.stop(), 0)
+
+    def test_half_a_pair_keeps_the_old_one_and_is_named_once(self):
+        renewed = self._renewed("renewed")
+        self._mount(self.certs, crt=renewed)
+        wait_until("it was tried", lambda: self._metric(self.collector, "reloads_failed_total") == 1)
+        self.assertIn(f"{self.mount}/tls.key: does not fit the certificate; the old certificates stay in use", self.log("collector"))
+        self.assertEqual(self._server_key(self.collector), self.first)
+        (self.mount / "..data/tls.key").write_text("-----BEGIN PRIVATE KEY-----\n")  # half written
+        wait_until("it was tried again", lambda: self._metric(self.collector, "reloads_failed_total") == 2)
+        self.assertEqual(self._server_key(self.collector), self.first)
+        self.assertEqual(self._said("the old certificates stay in use"), 2)
+        self._mount(renewed)
+        wait_until("the new certificate is shown", lambda: self._server_key(self.collector) != self.first)
+        self.assertEqual(self._metric(self.collector, "reloads_failed_total"), 2, "a state of the files is tried once")
+        self.assertEqual(self.collector.stop(), 0)
+
+    @suites("release", "asan")
+    def test_files_that_are_gone_or_have_two_names_change_nothing(self):
+        data = self.mount / "..data"
+        data.rename(self.mount / "..gone")
+        wait_until("it is missed", lambda: self._said("server.pem: No such file or directory; the old certificates stay in use")
+                   + self._said("ca.pem: No such file or directory; the old certificates stay in use") == 1)
+        (self.mount / "..gone").rename(data)
+        wait_until("it is there again", lambda: self._said("read again") == 1)
+        shutil.copy(self.certs / "server.key", self.mount)
+        wait_until("there are two", lambda: self._said(f"{self.mount} has both server.key and tls.key, two names of the same file: "
+                                                       "remove one; the old certificates stay in use") == 1)
+        self.assertEqual(self._server_key(self.collector), self.first)
+        self.assertEqual(self.collector.stop(), 0)
+
+    @suites("release", "asan")
+    def test_agents_and_readers_take_the_same_names(self):
+        trace, folders = self.trace("g26-labels"), {}
+        for role in ("agent", "reader"):
+            folders[role] = self.folder / role
+            folders[role].mkdir()
+            for source, name in (("ca.pem", "ca.crt"), (f"{role}.pem", "tls.crt"), (f"{role}.key", "tls.key")):
+                shutil.copy(self.certs / source, folders[role] / name)
+        self.tracectl("send", trace, "--to", self.collector.to, "--certs", folders["agent"], "--service", "kube", "--instance", "one", "--no-progress")
+        self.collector.stop()
+        self.collector.settings.append("listen.http=0.0.0.0:0")
+        self.collector.start()
+        server = f"https://localhost:{self.collector.ready['http'].rsplit(':', 1)[1]}"
+        self.assertIn("kube", self.tracectl("status", "--server", server, "--certs", folders["reader"]).out)
+        for role, command in (("agent", ("send", trace, "--to", self.collector.to, "--service", "x", "--no-progress")),
+                              ("reader", ("status", "--server", server))):
+            shutil.copy(self.certs / "ca.pem", folders[role])
+            done = self.tracectl(*command, "--certs", folders[role], expect=None)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"{folders[role]} has both ca.pem and ca.crt, two names of the same file: remove one", done.err)
+
+    @suites("release", "asan")
+    def test_probes_need_no_certificate_over_tls(self):
+        self.collector.stop()
+        self.collector.settings.append("listen.http=0.0.0.0:0")
+        self.collector.start()
+        url = f"https://localhost:{self.collector.ready['http'].rsplit(':', 1)[1]}"
+        context = ssl._create_unverified_context()
+        for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 403), ("/api/v1/streams", 403)):
+            try:
+                with urllib.request.urlopen(url + path, timeout=DEADLINE, context=context) as answer:
+                    self.assertEqual((path, answer.status), (path, status))
+            except urllib.error.HTTPError as error:
+                self.assertEqual((path, error.code), (path, status))
+        self.assertEqual(self.collector.stop(), 0)

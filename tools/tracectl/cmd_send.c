@@ -61,7 +61,8 @@ const struct tk_option tk_send_options[] = {
   TK_OPTION(0, "instance", "I", tk_read_text, AT(config.instance),
             "which instance of it; default: HOST:PID"),
   TK_OPTION(0, "certs", "DIR", tk_read_text, AT(config.certs),
-            "ca.pem, agent.pem and agent.key; environment: TRACEAGENT_CERTS"),
+            "ca.pem, agent.pem and agent.key, or ca.crt, tls.crt and tls.key; environment: "
+            "TRACEAGENT_CERTS"),
   TK_OPTION(0, "tls-ca", "FILE", tk_read_text, AT(config.ca),
             "the authority, instead of DIR/ca.pem"),
   TK_OPTION(0, "tls-cert", "FILE", tk_read_text, AT(config.cert),

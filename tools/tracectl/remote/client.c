@@ -31,7 +31,7 @@ const struct tk_option tk_client_options[] = {
             "the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or its ready file; without "
             "it its http.sock on this host"),
   TK_OPTION(0, "certs", "DIR", tk_read_text, AT(certs),
-            "ca.pem, reader.pem and reader.key, for https"),
+            "ca.pem, reader.pem and reader.key, or ca.crt, tls.crt and tls.key, for https"),
   TK_OPTION(0, "tls-ca", "FILE", tk_read_text, AT(tls_ca), "the authority, instead of DIR/ca.pem"),
   TK_OPTION(0, "tls-cert", "FILE", tk_read_text, AT(tls_cert),
             "the certificate, instead of DIR/reader.pem"),

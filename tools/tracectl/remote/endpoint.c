@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/small_file.h"
+#include "base/text/cert_path.h"
 
 enum { SETTINGS = 6, LINE_BYTES = 2 * PATH_MAX };
 enum setting { SERVER, CERTS, TLS_CA, TLS_CERT, TLS_KEY, TLS_CRL };
@@ -96,9 +97,8 @@ static void read_environment(struct source *out) {
   }
 }
 
-static tb_rc set_path(char out[PATH_MAX], const char *dir, const char *file, struct tb_diag *diag) {
-  int n = dir != NULL ? snprintf(out, PATH_MAX, "%s/%s", dir, file)
-                      : snprintf(out, PATH_MAX, "%s", file);
+static tb_rc set_path(char out[PATH_MAX], const char *file, struct tb_diag *diag) {
+  int n = snprintf(out, PATH_MAX, "%s", file);
 
   return n < PATH_MAX ? TB_OK : tb_fail(diag, TB_BROKEN, "%.60s...: the path is too long", out);
 }
@@ -109,14 +109,14 @@ static bool says(const struct source *s, enum setting which) {
 
 static tb_rc take_certs(const struct source *s, struct tb_diag *diag, struct tk_endpoint *out) {
   if (says(s, CERTS)) {
-    TB_TRY(set_path(out->ca, s->text[CERTS], "ca.pem", diag));
-    TB_TRY(set_path(out->cert, s->text[CERTS], "reader.pem", diag));
-    TB_TRY(set_path(out->key, s->text[CERTS], "reader.key", diag));
+    TB_TRY(tb_cert_path(s->text[CERTS], "reader", TB_CERT_CA, diag, out->ca));
+    TB_TRY(tb_cert_path(s->text[CERTS], "reader", TB_CERT_CHAIN, diag, out->cert));
+    TB_TRY(tb_cert_path(s->text[CERTS], "reader", TB_CERT_KEY, diag, out->key));
   }
-  if (says(s, TLS_CA)) TB_TRY(set_path(out->ca, NULL, s->text[TLS_CA], diag));
-  if (says(s, TLS_CERT)) TB_TRY(set_path(out->cert, NULL, s->text[TLS_CERT], diag));
-  if (says(s, TLS_KEY)) TB_TRY(set_path(out->key, NULL, s->text[TLS_KEY], diag));
-  if (says(s, TLS_CRL)) TB_TRY(set_path(out->crl, NULL, s->text[TLS_CRL], diag));
+  if (says(s, TLS_CA)) TB_TRY(set_path(out->ca, s->text[TLS_CA], diag));
+  if (says(s, TLS_CERT)) TB_TRY(set_path(out->cert, s->text[TLS_CERT], diag));
+  if (says(s, TLS_KEY)) TB_TRY(set_path(out->key, s->text[TLS_KEY], diag));
+  if (says(s, TLS_CRL)) TB_TRY(set_path(out->crl, s->text[TLS_CRL], diag));
   return TB_OK;
 }
 
