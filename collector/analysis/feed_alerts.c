@@ -172,8 +172,8 @@ static void describe_task(const struct tc_feed_encoder *source, const struct to_
            (double)(task->end - task->begin) / 1e6);
   if (task->did != NULL) append_region_times(task->did, out, bytes);
   size_t n = strlen(out);
-  snprintf(out + n, bytes - n, "; why: tracectl report why --stream %s --task %" PRIu64,
-           source->hex, task->task);
+  snprintf(out + n, bytes - n, "; why: tracectl why --stream %s --task %" PRIu64, source->hex,
+           task->task);
 }
 
 static void show_task(struct tc_feed_encoder *source, const struct to_watched_task *task) {

@@ -76,7 +76,7 @@ class Planted(PlantedCase):
         self.assertGreaterEqual(behind[SHOP + "worker"]["cpu_ns"], 10 * MS)
         self.assertGreater(behind[SHOP + "flush"]["total_ns"] + behind[SHOP + "worker"]["total_ns"], total * 9 // 10)
         self.assertLess(parts.get("unknown", 0), MS)
-        text = self.tracectl("report", "why", TRACES["slow"], "--slow", "checkout").out
+        text = self.tracectl("why", TRACES["slow"], "--slow", "checkout").out
         time = r"[\d.]+ m?s"
         self.assertRegex(text, rf"^task \d+ \(checkout\) took {time}: ")
         self.assertRegex(text, rf"{time} behind goroutine \d+ main\.\(\*shop\)\.flush \({time} in system calls, at main\.\(\*shop\)\.flush\)")
@@ -303,7 +303,7 @@ class Alerts(HeardAtOnce, PlantedCase):
         slow = self.tracectl("query", "--json", TRACES["slow"], "SELECT task FROM tasks WHERE until_ns - from_ns > 50000000").out
         self.assertEqual(len(alerts), len(slow.splitlines()), "on a slow machine there may be others")
         text = alerts[-1]["message"]["text"]
-        self.assertRegex(text, r"task \d+ \(checkout\) took [\d.]+ m?s, in its regions [\d.]+ m?s waiting for a channel.*; why: tracectl report why --stream \w+ --task \d+$")
+        self.assertRegex(text, r"task \d+ \(checkout\) took [\d.]+ m?s, in its regions [\d.]+ m?s waiting for a channel.*; why: tracectl why --stream \w+ --task \d+$")
         self.assertIn(SHOP + "checkout", self.functions(alerts[-1]["message"]))
         self.collector.start()
         words = text.split("; why: tracectl ")[1].split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tracectl report why`: the critical path of a task, a region or a wait, against the spans that `tracectl query` has of it."""
+"""`tracectl why`: the critical path of a task, a region or a wait, against the spans that `tracectl query` has of it."""
 import json
 
 from harness import Case, Collector, wait_until
@@ -7,7 +7,7 @@ from harness import Case, Collector, wait_until
 
 class Why(Case):
     def why(self, trace, *args):
-        return json.loads(self.tracectl("report", "why", "--json", trace, *args).out)
+        return json.loads(self.tracectl("why", "--json", trace, *args).out)
 
     def one(self, trace, sql):
         return json.loads(self.tracectl("query", "--json", trace, sql).out.splitlines()[0])
@@ -35,7 +35,7 @@ class Why(Case):
                          ("task 1 (whole run)", task["from_ns"], task["until_ns"]))
         self.check_sums(answer)
         self.assertEqual({row["goroutine"] for row in answer["tables"]["behind"]}, {7, 8, 9})
-        text = self.tracectl("report", "why", trace, "--task", "1", "--top", "2").out
+        text = self.tracectl("why", trace, "--task", "1", "--top", "2").out
         self.assertRegex(text, r"^task 1 \(whole run\) took 1\.00 s: 852 us its own CPU, 84\.2 ms waiting for a P \(\d+\.\d runnable, 2 Ps\), ")
         self.assertIn("15.2 us behind goroutine 7 main.runLong.func2 (", text)
         self.assertIn("and 165 more, ", text)
@@ -78,17 +78,17 @@ class Why(Case):
             known.update(lives)
         self.assertEqual({row["life"]: (row["depth"], row["wakes"], row["waited_ns"]) for row in answer["tables"]["related"]}, want)
         self.assertGreater(len(want), 2)
-        self.assertIn("WAITS ENDED", self.tracectl("report", "why", trace, "--task", "1").out)
+        self.assertIn("WAITS ENDED", self.tracectl("why", trace, "--task", "1").out)
 
     def test_it_describes_itself(self):
-        schema = json.loads(self.tracectl("report", "why", "--schema", "--json").out)
+        schema = json.loads(self.tracectl("why", "--schema", "--json").out)
         answer = self.why(self.trace("g26-gens"), "--task", "1")
         self.assertEqual([field["name"] for field in schema["figures"]], list(answer["figures"]))
         self.assertEqual([table["name"] for table in schema["tables"]], list(answer["tables"]))
         for table in schema["tables"]:
             self.assertEqual([field["name"] for field in table["columns"]], list(answer["tables"][table["name"]][0]), table["name"])
-        self.assertIn("table related: ", self.tracectl("report", "why", "--schema").out)
-        self.tracectl("report", "why", "--schema", "--task", "1", expect=2)
+        self.assertIn("table related: ", self.tracectl("why", "--schema").out)
+        self.tracectl("why", "--schema", "--task", "1", expect=2)
 
     def test_what_is_not_there_is_said_with_what_is(self):
         annot, gens, none = self.trace("g26-annot"), self.trace("g26-gens"), self.trace("g23-alloc")
@@ -100,23 +100,29 @@ class Why(Case):
                 (none, ("--slow", "x"), 1, "the trace has no tasks: "),
                 (gens, ("--goroutine", "1", "--at", "5"), 1, "the time is outside of the trace, which covers 2276455027456 to 2277459082561"),
                 (gens, ("--goroutine", "99999", "--at", "2276455027457"), 1, "the trace has no goroutine 99999"),
-                (gens, ("--goroutine", "1"), 2, "why needs one of --task ID, --goroutine G --at T, --slow TYPE"),
-                (gens, ("--task", "1", "--slow", "x"), 2, "why needs one of"),
+                (gens, ("--goroutine", "1"), 2, "of what? One of --slow TYPE, --task ID, --goroutine N --at T"),
+                (gens, ("--task", "1", "--slow", "x"), 2, "of what? One of"),
                 (gens, ("--task", "x"), 2, "--task needs the number of a task, not 'x'"),
                 (gens, ("--goroutine", "1", "--at", "soon"), 2, "--at needs a time"),
-                (gens, ("--task", "1", "--csv"), 2, "why takes only --task, --goroutine with --at, --slow, --json and --top")):
-            done = self.tracectl("report", "why", trace, *args, expect=code)
+                (gens, ("--task", "1", "--csv"), 2, "no option --csv")):
+            done = self.tracectl("why", trace, *args, expect=code)
             self.assertIn(words, done.err, args)
             self.assertEqual(done.out, "", args)
-        self.assertIn("are for the KIND why only", self.tracectl("report", "stw", gens, "--task", "1", expect=2).err)
-        self.assertIn("why needs one FILE", self.tracectl("report", "why", "-", "--task", "1", expect=2).err)
+        self.assertIn("no option --task", self.tracectl("report", "stw", gens, "--task", "1", expect=2).err)
+        self.assertIn("one FILE is needed", self.tracectl("why", "-", "--task", "1", expect=2).err)
+
+    def test_it_is_a_kind_of_report_too(self):
+        trace = self.trace("g26-annot")
+        of_verb = self.tracectl("why", trace, "--task", "1", "--json").out
+        self.assertEqual(self.tracectl("report", "why", trace, "--task", "1", "--json").out, of_verb)
+        self.assertEqual(self.tracectl("report", "--json", "why", trace, "--task", "1").out, of_verb)
 
     def test_a_collectors_stream_is_explained_as_its_file_is(self):
         trace = self.trace("g26-gens")
         collector = Collector(self)
         collector.send(trace, "shop", "one")
         of_file = self.why(trace, "--task", "1", "--top", "0")
-        asked = ("report", "why", "--service", "shop", "--window", "all", "--task", "1")
+        asked = ("why", "--service", "shop", "--window", "all", "--task", "1")
         wait_until("all is acked", lambda: sum(s["last_gen"] - s["first_gen"] + 1 for s in collector.json_lines("list")) == 26)
         self.assertEqual(json.loads(collector.ask(*asked, "--json", "--top", "0").out), of_file)
         self.assertIn("no task 99999", collector.ask(*asked[:-1], "99999", expect=1).err)
@@ -126,4 +132,4 @@ class Why(Case):
         taken = collector.ask(*asked, "--json", "--top", "0")
         self.assertEqual(json.loads(taken.out), of_file)
         self.assertRegex(taken.err, r"2 streams match, this is the newest, none is live: shop two, --stream [0-9a-f]{32}; another is had by --instance")
-        self.assertIn('no service "shpo"; did you mean "shop"?', collector.ask("report", "why", "--service", "shpo", "--task", "1", expect=1).err)
+        self.assertIn('no service "shpo"; did you mean "shop"?', collector.ask("why", "--service", "shpo", "--task", "1", expect=1).err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl report KIND [FILE]: analyses a trace file, or gets reports of a collector's live streams. Both fill a set
  * of reports, which is then printed. */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,11 +11,9 @@
 
 #include "base/text/nearest.h"
 #include "online/spans/stacks/idle.h"
-#include "online/why/schema.h"
 #include "pack/report.h"
 #include "pack/trim.h"
 #include "tools/tracectl/args/options.h"
-#include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/conditions.h"
@@ -28,7 +25,6 @@
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
-#include "tools/tracectl/why/why.h"
 
 enum {
   CHUNK_BYTES = 16 << 10,
@@ -48,8 +44,6 @@ struct report_options {
   struct tk_client_args client;
   struct tk_selector selector;
   struct tk_texts fail_on;
-  struct tk_why_ask why;
-  struct tk_at at;
 
   /* Resolved from the options once the kinds are known. */
   struct tb_arena arena;
@@ -187,18 +181,6 @@ static int resolve_options(struct report_options *o, const char *kind_text, cons
   return code;
 }
 
-static tb_rc read_task(const struct tk_option *option, const char *value, void *field,
-                       struct tb_diag *diag) {
-  struct to_why_ask *why = field;
-  char *end;
-
-  errno = 0;
-  why->has_task = true;
-  why->task = strtoull(value, &end, 10);
-  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TB_OK;
-  return tk_option_needs(option, "the number of a task", value, diag);
-}
-
 static tb_rc read_idle(const struct tk_option *option, const char *value, void *field,
                        struct tb_diag *diag) {
   struct tb_diag unknown;
@@ -234,19 +216,6 @@ const struct tk_option tk_report_options[] = {
             "functions in which waits and system calls are idle, besides those of 'tracectl tables "
             "idle': 'main.worker,net:main.accept*,!main.main'"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
-  TK_HELP(NULL,
-          "The KIND why explains why one thing took so long, by its critical path; in FILE, or in "
-          "the last --window (default 1m) that a collector has of one stream (of several the live "
-          "one, else the newest), whole generations after the last hole:"),
-  TK_OPTION(0, "task", "ID", read_task, AT(why.of),
-            "this task, from its begin to its end, from the goroutine that ended it back"),
-  TK_OPTION(0, "slow", "TYPE", tk_read_text, AT(why.of.slow),
-            "the slowest complete task or region of this type"),
-  TK_OPTION(0, "goroutine", "N", tk_read_count, AT(why.of.goroutine),
-            "this goroutine at --at: its innermost region then, else the shortest task that it "
-            "began, else what it did then: a wait, a system call, a run"),
-  TK_OPTION(0, "at", "T", tk_read_at, AT(at),
-            "a time: nanoseconds as cat and query print them, RFC 3339, -5m, now or @UNIX"),
   TK_HELP(NULL, "Without FILE, of a collector's streams:"),
   TK_GROUP(tk_stream_options, AT(selector)),
   TK_OPTION(
@@ -270,20 +239,6 @@ static bool is_of_past(const struct report_options *o) {
 static bool is_remote(const struct report_options *o) {
   return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client) || o->only_sum ||
          is_of_past(o);
-}
-
-/* Returns true if an option was given that only `why` has. */
-static bool is_of_why(const struct report_options *o) {
-  const struct to_why_ask *of = &o->why.of;
-
-  return of->has_task || of->slow != NULL || of->goroutine != 0 || o->at.is_given;
-}
-
-/* Returns true if an option was given that `why` does not have. */
-static bool is_not_of_why(const struct report_options *o) {
-  return o->pprof != NULL || o->csv || o->table != NULL || o->ask.idle != NULL || o->watch ||
-         o->only_sum || is_of_past(o) || o->threads != NOT_GIVEN || o->frames != NOT_GIVEN ||
-         o->fail_on.n > 0;
 }
 
 /* Copies given numbers; others keep their defaults. */
@@ -477,85 +432,12 @@ static int report_schema(const struct report_options *o) {
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
-/* The default is the last minute: a longer task is incomplete in it. */
-static uint64_t window_ns(const struct report_options *o) {
-  static const uint64_t seconds[TO_WINDOWS] = {
-    [TO_WINDOW_10S] = 10, [TO_WINDOW_1MIN] = 60, [TO_WINDOW_5MIN] = 300, [TO_WINDOW_ALL] = 0
-  };
-
-  return UINT64_C(1000000000) * seconds[o->window != NOT_GIVEN ? o->window : TO_WINDOW_1MIN];
-}
-
-/* Fetches the traces from the collector and explains them like a file. */
-static int why_live(struct report_options *o) {
-  struct tk_client *client;
-  struct tk_fetched_traces traces;
-  struct tb_diag diag;
-  char name[220];
-
-  tb_diag_clear(&diag);
-  o->selector.last_ns = window_ns(o);
-  tb_rc rc = tk_selector_check(&o->selector, &diag);
-  if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
-  if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
-  rc = tk_fetch_last(client, "report", &o->selector, o->ask.progress, &diag, &traces);
-  tk_client_close(client);
-  if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
-  const struct tk_fetched *last = &traces.trace[traces.n - 1];
-  snprintf(name, sizeof name, "%s, generations %" PRIu64 " to %" PRIu64, last->stream,
-           last->first_gen, last->last_gen);
-  o->why.place = (struct tk_place){ .path = last->path, .name = name, .verb = "report" };
-  int code = tk_why_run(&o->why);
-  tk_fetched_fini(&traces);
-  return code;
-}
-
-static int why_schema(struct report_options *o) {
-  if (tp_take_schema_of(&o->arena, "why", TO_WHY_ABOUT, &to_why_schema, &o->schemas[o->kinds++]) !=
-      TB_OK)
-    return tk_fail("report", "out of memory");
-  return report_schema(o);
-}
-
-static int report_why(struct report_options *o, int argc, char **argv) {
-  struct tk_why_ask *why = &o->why;
-  struct to_why_ask *of = &why->of;
-  int ways = of->has_task + (of->slow != NULL) + (of->goroutine != 0);
-
-  if (o->schema && (argc > 1 || is_of_why(o) || is_remote(o)))
-    return tk_usage("report", "--schema can be combined with a KIND and --json only");
-  if (o->schema) return why_schema(o);
-
-  if (is_not_of_why(o))
-    return tk_usage("report",
-                    "why takes only --task, --goroutine with --at, --slow, --json and --top");
-  if (ways != 1 || (of->goroutine != 0) != o->at.is_given)
-    return tk_usage("report", "why needs one of --task ID, --goroutine G --at T, --slow TYPE");
-  if (argc > 2 || (argc == 2 && strcmp(argv[1], "-") == 0))
-    return tk_usage("report", "why needs one FILE: it is read more than once");
-  if (argc == 2 && is_remote(o))
-    return tk_usage("report", "FILE cannot be combined with options for a collector's stream");
-  if (argc == 2 && o->window != NOT_GIVEN)
-    return tk_usage("report", "--window is for a collector's stream only");
-  of->has_at = o->at.is_given;
-  of->at_is_wall = o->at.is_wall;
-  of->at = o->at.at;
-  of->at_wall_ns = o->at.wall_ns;
-  why->json = o->json;
-  why->rows = o->style.rows;
-  if (argc == 1) return why_live(o);
-  why->place = (struct tk_place){ .path = argv[1], .name = argv[1], .verb = "report" };
-  return tk_why_run(why);
-}
-
 static int report(struct report_options *o, int argc, char **argv) {
   int code;
 
   if (argc == 0)
     return tk_usage("report", "KIND is required; 'tracectl report all' runs every report");
-  if (strcmp(argv[0], "why") == 0) return report_why(o, argc, argv);
-  if (is_of_why(o))
-    return tk_usage("report", "--task, --goroutine, --at and --slow are for the KIND why only");
+  if (strcmp(argv[0], "why") == 0) return tk_usage("report", "why is a verb: tracectl why [FILE]");
   if ((code = resolve_options(o, argv[0], argc > 1 ? argv[1] : NULL)) != TK_DONE) return code;
   if (argc > 2) return tk_usage("report", "one FILE at a time");
   if (o->schema && (argc > 1 || is_remote(o) || o->csv || o->fail_on.n > 0 || o->pprof != NULL))
@@ -570,7 +452,27 @@ static int report(struct report_options *o, int argc, char **argv) {
   return report_file(o, argv[1]);
 }
 
+/* `report why` is the verb why. */
+static bool find_why(int argc, char **argv, int *out_at) {
+  int at = 1;
+
+  while (at < argc && argv[at][0] == '-') at++;
+  *out_at = at;
+  return at < argc && strcmp(argv[at], "why") == 0;
+}
+
+static int report_why(int argc, char **argv, int at) {
+  char verb[] = "why";
+
+  memmove(argv + 1, argv, (size_t)at * sizeof *argv);
+  argv[1] = verb;
+  return tk_cmd_why(argc - 1, argv + 1);
+}
+
 int tk_cmd_report(int argc, char **argv) {
+  int at;
+
+  if (find_why(argc, argv, &at)) return report_why(argc, argv, at);
   struct report_options o = {
     .ask = { .verb = "report",
              .window = TO_WINDOW_ALL,

@@ -42,7 +42,7 @@ export function showMoment(stream, moment, wallOf, acts) {
   // What the archive has of it is fetched first: a collector itself explains its last minutes.
   const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(from)} --until ${exactTime(until)} -o moment.trace`;
   buttons.push(element("a", { className: "link why-link", href: whyAddress(stream, from, until, { goroutine: moment.goroutine, ns: (BigInt(moment.from_ns) + BigInt(moment.until_ns)) / 2n }) }, "why it took so long"));
-  buttons.push(copyButton("copy why command", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
+  buttons.push(copyButton("copy why command", `${fetch} && tracectl why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
   show(
     `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
     list([

@@ -24,7 +24,7 @@ function behindWords(behind) {
   return `${duration(behind.total_ns)} behind goroutine ${behind.goroutine}${behind.entry ? ` ${behind.entry}` : ""} (${duration(behind[`${part}_ns`])} ${PARTS[part]})`;
 }
 
-// As `tracectl report why` says it.
+// As `tracectl why` says it.
 function sentence({ figures, tables }) {
   const own = tables.parts.filter((p) => p.part !== "behind").map((p) => `${duration(p.total_ns)} ${PARTS[p.part]}${p.reason ? ` (${p.reason})` : ""}${p.part === "runnable" && figures.procs > 0 ? ` (${figures.runnable_mean.toFixed(1)} runnable, ${figures.procs} Ps)` : ""}`);
   const behind = tables.behind.slice(0, IN_WORDS).map(behindWords);
@@ -57,7 +57,7 @@ function showTables(said) {
 
 function fetchLine(said) {
   const asked = query.task !== undefined ? `--task ${query.task}` : query.slow !== undefined ? `--slow '${query.slow.replaceAll("'", "'\\''")}'` : `--goroutine ${query.goroutine} --at ${query.ns}`;
-  return `tracectl fetch --stream ${stream} --gen ${said.first_gen}..${said.last_gen} -o why.trace && tracectl report why why.trace ${asked}`;
+  return `tracectl fetch --stream ${stream} --gen ${said.first_gen}..${said.last_gen} -o why.trace && tracectl why why.trace ${asked}`;
 }
 
 async function show() {

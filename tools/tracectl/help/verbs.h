@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* commands.def as data, for `tracectl help`. Manual pages and completion are made from help --json
- * (tools/tracectl/manual.py). */
+ * (tools/tracectl/help/manual.py). */
 #ifndef TK_HELP_VERBS_H
 #define TK_HELP_VERBS_H
 

@@ -183,7 +183,7 @@ static int print_json(const struct tk_why_ask *ask, const struct to_why *why) {
   bool is_whole = line.rc == TB_OK;
   if (is_whole) fwrite(line.data, 1, line.len, stdout);
   tb_buf_fini(&line);
-  return is_whole ? TK_DONE : tk_fail("report", "out of memory");
+  return is_whole ? TK_DONE : tk_fail("why", "out of memory");
 }
 
 int tk_why_print(const struct tk_why_ask *ask, const struct to_why *why) {

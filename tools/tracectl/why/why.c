@@ -9,15 +9,15 @@
 
 static int fail_keeping(tb_rc rc) {
   if (rc == TB_BUDGET)
-    return tk_fail("report", "the interval has more spans than 1 GiB of memory holds");
-  return tk_fail("report", "%s", tb_rc_text(rc));
+    return tk_fail("why", "the interval has more spans than 1 GiB of memory holds");
+  return tk_fail("why", "%s", tb_rc_text(rc));
 }
 
 static int begin(const struct tk_why_ask *ask, struct tk_pass **out) {
   char error[TK_QUERY_ERROR];
 
   if (tk_pass_begin(&ask->place, 0, out, error)) return TK_DONE;
-  return error[0] == 0 ? TK_FAILED : tk_fail("report", "%s", error);
+  return error[0] == 0 ? TK_FAILED : tk_fail("why", "%s", error);
 }
 
 static int choose(const struct tk_why_ask *ask, const struct to_why_finding *finding,
@@ -28,7 +28,7 @@ static int choose(const struct tk_why_ask *ask, const struct to_why_finding *fin
   tb_rc rc = to_why_choose(finding, &diag, out);
   if (rc == TB_OK) return TK_DONE;
   tk_plain_text(diag.text);
-  return tk_fail("report", "%s: %s", ask->place.name, diag.text);
+  return tk_fail("why", "%s: %s", ask->place.name, diag.text);
 }
 
 static int find_interval(const struct tk_why_ask *ask, struct to_why_interval *out) {
@@ -44,7 +44,7 @@ static int find_interval(const struct tk_why_ask *ask, struct to_why_interval *o
   while ((got = tk_pass_next(pass, &at, error)) == 1)
     to_why_look(&finding, at.span, at.has_wall ? at.wall_ns : 0);
   tk_pass_end(pass);
-  return got < 0 ? tk_fail("report", "%s", error) : choose(ask, &finding, out);
+  return got < 0 ? tk_fail("why", "%s", error) : choose(ask, &finding, out);
 }
 
 static tb_rc keep_span(struct to_why *why, const struct tk_span *at) {
@@ -62,7 +62,7 @@ static int explain(const struct tk_why_ask *ask, struct to_why *why, struct tk_p
   while (rc == TB_OK && (got = tk_pass_next(pass, &at, error)) == 1) rc = keep_span(why, &at);
   if (rc == TB_OK && got == 0) rc = to_why_explain(why);
   if (rc != TB_OK) return fail_keeping(rc);
-  return got < 0 ? tk_fail("report", "%s", error) : tk_why_print(ask, why);
+  return got < 0 ? tk_fail("why", "%s", error) : tk_why_print(ask, why);
 }
 
 int tk_why_run(const struct tk_why_ask *ask) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl report why: a first pass over a file finds the interval, a second one explains it.
+/* tracectl why: a first pass over a file finds the interval, a second one explains it.
  *
  * Memory    at most 1 GiB of spans.
  * Errors    on stderr; enum tk_exit.
