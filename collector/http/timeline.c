@@ -196,6 +196,22 @@ static tb_rc report_stretch(struct tc__http_job *job, struct tc_query_session *s
 
 enum { PATH_ROWS_MAX = 10000 };
 
+/* Finds the stream and the time, of a service. */
+static tb_rc find_slowest(struct tc_query_session *session, const Tracecollect__V1__WhyRequest *r,
+                          struct tb_diag *diag, struct tc_timeline_why_ask *ask) {
+  struct tc_query_slowest found;
+  enum to_window window;
+
+  if (*r->slow == '\0' || r->from_wall_ns != 0 || r->stream.len != 0)
+    return tb_fail(diag, TB_PROTOCOL, "a service comes with slow, and without stream, from and to");
+  if (!to_window_find(r->window, &window)) return TB_PROTOCOL; /* a word of params.def */
+  TB_TRY(tc_query_slowest(session, r->service, r->instance, r->slow, window, diag, &found));
+  memcpy(ask->stream, found.stream, TP_STREAM_BYTES);
+  ask->from_wall_ns = found.from_wall_ns;
+  ask->until_wall_ns = found.until_wall_ns;
+  return TB_OK;
+}
+
 static tb_rc explain(struct tc__http_job *job, struct tc_query_session *session, const void *asked,
                      struct tb_diag *diag) {
   const Tracecollect__V1__WhyRequest *r = asked;
@@ -206,8 +222,10 @@ static tb_rc explain(struct tc__http_job *job, struct tc_query_session *session,
                                      .self = job };
   struct to_why_ask *of = &ask.of;
 
-  memcpy(ask.stream, r->stream.data, TP_STREAM_BYTES);
   TB_TRY(check_times(r->from_wall_ns, r->to_wall_ns, diag));
+  if (r->stream.len != 0) memcpy(ask.stream, r->stream.data, TP_STREAM_BYTES);
+  if (r->stream.len == 0 && *r->service == '\0')
+    return tb_fail(diag, TB_PROTOCOL, "stream or service is required");
   of->has_task = r->task >= 0;
   of->has_at = r->ns >= 0;
   if (*r->slow != '\0') of->slow = r->slow;
@@ -220,6 +238,7 @@ static tb_rc explain(struct tc__http_job *job, struct tc_query_session *session,
     of->goroutine = (uint64_t)r->goroutine;
     of->at = r->ns;
   }
+  if (*r->service != '\0') TB_TRY(find_slowest(session, r, diag, &ask));
   return tc_timeline_why(job->http->timeline, session, &ask, diag, &job->answer.body);
 }
 

@@ -100,6 +100,17 @@ TB_MUST tb_rc tc_query_mute(struct tc_query_session *session,
 TB_MUST tb_rc tc_query_verify(struct tc_query_session *session, const struct tc_query_watch *watch,
                               struct tb_diag *diag, Tracecollect__V1__VerifyReply **out);
 
+/* A stream, and the time in it that has the slowest task or region of a type from its begin on. */
+struct tc_query_slowest {
+  unsigned char stream[TC_REPORT_STREAM_BYTES];
+  uint64_t from_wall_ns, until_wall_ns;
+};
+/* Looks through the reports of a service's streams, or of an instance's if it is not "". Live streams come before ended ones, of
+ * which those that ended before the window do not count. TB_NOTFOUND: no task or region of this type is complete. */
+TB_MUST tb_rc tc_query_slowest(struct tc_query_session *session, const char *service,
+                               const char *instance, const char *type, enum to_window window,
+                               struct tb_diag *diag, struct tc_query_slowest *out);
+
 /* Returns a segment's row and its file, opened for reading; the caller closes the file. TB_NOTFOUND, TB_IO. */
 TB_MUST tb_rc tc_query_session_open(struct tc_query_session *session, uint64_t segment,
                                     struct tb_diag *diag, struct tc_segment_row *out_row,

@@ -55,6 +55,20 @@ const Value *tp_row_value(const Row *row, size_t column) {
   return column < row->n_values ? row->values[column] : NULL;
 }
 
+const Tracecollect__V1__Distribution *tp_report_type_latency(const Tracecollect__V1__Report *r,
+                                                             const char *type) {
+  struct tp_table table;
+
+  if (!tp_report_table(r, "by_type", &table)) return NULL;
+  size_t name = tp_table_column(&table, "type"), latency = tp_table_column(&table, "latency");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Tracecollect__V1__Row *row = table.table->rows[i];
+    if (!row->other && strcmp(tp_row_text(row, name), type) == 0)
+      return tp_row_distribution(row, latency);
+  }
+  return NULL;
+}
+
 int64_t tp_value_number(const Value *value) {
   return value != NULL && value->is_case == TRACECOLLECT__V1__VALUE__IS_NUMBER ? value->number : 0;
 }

@@ -37,6 +37,10 @@ const char *tp_row_text(const Tracecollect__V1__Row *row, size_t column);
 const Tracecollect__V1__Distribution *tp_row_distribution(const Tracecollect__V1__Row *row,
                                                           size_t column);
 
+/* Returns how long tasks or regions of a type took, of a report of either; NULL: none of that type. */
+const Tracecollect__V1__Distribution *tp_report_type_latency(const Tracecollect__V1__Report *r,
+                                                             const char *type);
+
 int64_t tp_value_number(const Tracecollect__V1__Value *value);
 double tp_value_share(const Tracecollect__V1__Value *value);
 const Tracecollect__V1__Distribution *tp_value_distribution(const Tracecollect__V1__Value *value);

@@ -133,7 +133,7 @@ class OpenApi(Served):
                     asked = self.needed(operation) + ([] if parameter.get("required") else [parameter])
                     status, _, body = self.ask("GET", self.target(path, asked))
                     if status == 400:  # understood, and not enough
-                        self.assertRegex(body, rb"from and to come together|one of (goroutine|task)|says what is explained|is no place|is not the id of a finding")
+                        self.assertRegex(body, rb"from and to come together|one of (goroutine|task)|says what is explained|stream or service is required|a service comes with slow|is no place|is not the id of a finding")
                     if parameter.get("required"):
                         rest = [p for p in self.needed(operation) if p is not parameter]
                         status, _, body = self.ask("GET", self.target(path, rest))

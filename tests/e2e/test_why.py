@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tracectl why`: the critical path of a task, a region or a wait, against the spans that `tracectl query` has of it."""
 import json
+import subprocess
 
-from harness import Case, Collector, wait_until
+from harness import TRACECTL, Case, Collector, wait_until
 
 
 class Why(Case):
@@ -131,5 +132,39 @@ class Why(Case):
         wait_until("the other is there", lambda: len({s["stream"] for s in collector.json_lines("list")}) == 2)
         taken = collector.ask(*asked, "--json", "--top", "0")
         self.assertEqual(json.loads(taken.out), of_file)
-        self.assertRegex(taken.err, r"2 streams match, this is the newest, none is live: shop two, --stream [0-9a-f]{32}; another is had by --instance")
+        self.assertRegex(taken.err, r"2 streams match, this is the newest, none is live: shop/two, --stream [0-9a-f]{8}; others have something of that time:\n  tracectl why .* --stream [0-9a-f]{8}  # shop/one, closed, until ")
         self.assertIn('no service "shpo"; did you mean "shop"?', collector.ask("why", "--service", "shpo", "--task", "1", expect=1).err)
+
+    def test_of_a_services_instances_the_slowest_is_explained(self):
+        annot, gens, collector = self.trace("g26-annot"), self.trace("g26-gens"), Collector(self)
+        collector.send(annot, "shop", "ended")
+        self.live = [self.send_and_stay(collector, trace, "shop", instance) for trace, instance in ((annot, "a"), (gens, "b"))]
+        wait_until("all is analysed", lambda: {r["instance"] for r in collector.json_lines("report", "tasks", "--service", "shop") if not r.get("instances")
+                                               and r["tables"]["by_type"]} == {"ended", "a", "b"})
+        streams = {s["instance"]: s["stream"] for s in collector.json_lines("status") if "stream" in s}
+        for slow, instance, trace in (("tail", "a", annot), ("sleeper", "b", gens)):
+            asked = ("why", "--service", "shop", "--window", "all", "--slow", slow)
+            of_file = self.why(trace, "--slow", slow, "--top", "0")
+            done = collector.ask(*asked, "--json", "--top", "0")
+            self.assertIn(f"the slowest {slow} of 3 streams took ", done.err)
+            self.assertIn(f": shop/{instance}, --stream {streams[instance][:8]}", done.err)
+            self.assertEqual(json.loads(done.out)["figures"], of_file["figures"])
+            answer = json.loads(collector.get(f"/api/v1/why?service=shop&window=all&slow={slow}"))
+            self.assertEqual((answer["stream"], answer["figures"]), (streams[instance], of_file["figures"]))
+        self.assertIn('no complete task or region "tial" then, in 3 streams; did you mean tail?',
+                      collector.ask("why", "--service", "shop", "--window", "all", "--slow", "tial", expect=1).err)
+        of_ended = collector.ask("why", "--service", "shop", "--instance", "ended", "--window", "all", "--slow", "tail")
+        self.assertNotIn("slowest", of_ended.err)
+        for query, words in (("service=shop&task=1", "a service comes with slow"), ("slow=tail", "stream or service is required"),
+                             ("service=nope&slow=tail", "no complete task or region")):
+            with self.assertRaisesRegex(AssertionError, words):
+                collector.get(f"/api/v1/why?{query}")
+
+    def send_and_stay(self, collector, trace, service, instance):
+        """Sends the trace on a connection that stays."""
+        sender = self.spawn(instance, TRACECTL, "send", "-", "--to", collector.to, "--certs", self.certs, "--service", service, "--instance", instance,
+                            "--no-progress", stdin=subprocess.PIPE)
+        sender.stdin.write(trace.read_bytes())
+        sender.stdin.flush()
+        self.addCleanup(sender.stdin.close)
+        return sender

@@ -187,7 +187,7 @@ static tb_rc write_files(struct fetching *f) {
 }
 
 static tb_rc run_fetch(struct fetching *f) {
-  TB_TRY(tk_client_open(&f->args, f->fetch.diag, &f->fetch.client));
+  TB_TRY(tk_remote_open(&f->args, &f->selector, f->fetch.diag, &f->fetch.client));
   tb_rc rc = tk_firing_is_asked(&f->firing)
                  ? tk_firing_select(f->fetch.client, &f->firing, &f->selector, f->fetch.diag)
                  : TB_OK;

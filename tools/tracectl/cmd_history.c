@@ -150,7 +150,7 @@ static int run_history(struct history_options *o) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_client_open(&o->client, &diag, &client);
+  tb_rc rc = tk_remote_open(&o->client, &o->selector, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("history", rc, &diag);
   if (!o->json) begin_table(o);
   int code = answer(o, client);

@@ -153,7 +153,7 @@ static tb_rc print_item(const struct list_args *args, struct tk_table *table,
   return printed ? TB_OK : TB_NOMEM;
 }
 
-static tb_rc print_all(struct listing *listing, struct tk_client *client) {
+static tb_rc print_all(struct listing *listing, struct tk_client *client, struct tb_diag *diag) {
   const struct list_args *args = listing->args;
   size_t n = listing->n, first;
   struct tk_table table;
@@ -169,15 +169,14 @@ static tb_rc print_all(struct listing *listing, struct tk_client *client) {
                               "ANALYSIS");
   for (size_t i = first; rc == TB_OK && i < n; i++)
     rc = print_item(args, &table, &listing->items[i]);
-  if (rc == TB_OK && n == 0 && !args->json)
-    fprintf(stderr, "tracectl list: %s\n",
-            tk_remote_no_match(client, &args->selector, "no segments"));
+  if (rc == TB_OK && n == 0) rc = tk_remote_check_names(client, &args->selector, diag);
+  if (rc == TB_OK && n == 0 && !args->json) tk_note("list", "no segments");
   if (rc == TB_OK && n > 0 && !args->json) tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
   return rc;
 }
 
-static tb_rc ask(const struct list_args *args, struct tb_diag *diag) {
+static tb_rc ask(struct list_args *args, struct tb_diag *diag) {
   const struct tk_list_ask list = { .selector = &args->selector,
                                     .settle = true,
                                     .newest_first = args->most != 0,
@@ -185,9 +184,9 @@ static tb_rc ask(const struct list_args *args, struct tb_diag *diag) {
   struct listing listing = { .args = args };
   struct tk_client *client;
 
-  TB_TRY(tk_client_open(&args->client, diag, &client));
+  TB_TRY(tk_remote_open(&args->client, &args->selector, diag, &client));
   tb_rc rc = tk_remote_list(client, &list, take_page, &listing, diag);
-  if (rc == TB_OK || rc == TB_END) rc = print_all(&listing, client);
+  if (rc == TB_OK || rc == TB_END) rc = print_all(&listing, client, diag);
   for (size_t i = 0; i < listing.n; i++) free(listing.items[i].service);
   free(listing.items);
   tk_client_close(client);

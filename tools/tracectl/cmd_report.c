@@ -419,7 +419,7 @@ static int report_live(struct report_options *o) {
     return tk_usage("report", "--since and --until cannot be combined with --watch or --window");
   o->ask.sum = o->only_sum ? TK_SUM_ONLY : TK_SUM_FIRST;
   tb_rc rc = tk_selector_check(&o->selector, &diag);
-  if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
+  if (rc == TB_OK) rc = tk_remote_open(&o->client, &o->selector, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
   if (o->watch && o->rows == NOT_GIVEN) o->style.rows = WATCH_ROWS;
   int code = o->watch ? report_watch(o, &client) : report_once(o, client);

@@ -94,19 +94,19 @@ static bool all_shipped(const snap_reply *reply) {
   return all;
 }
 
-static tb_rc ask(const struct snap_args *args, struct tb_diag *diag, bool *out_all) {
+static tb_rc ask(struct snap_args *args, struct tb_diag *diag, bool *out_all) {
   Tracecollect__V1__SnapRequest snap = TRACECOLLECT__V1__SNAP_REQUEST__INIT;
   Tracecollect__V1__Selector which;
   const snap_reply *reply;
   struct tk_client *client;
 
+  TB_TRY(tk_remote_open(&args->client, &args->selector, diag, &client));
   tk_selector_message(&args->selector, &which);
   snap.service = which.service;
   snap.instance = which.instance;
   snap.stream = which.stream;
   snap.last_ns = args->selector.last_ns;
   snap.wait_ms = (uint32_t)((args->timeout_ns + 999999) / 1000000);
-  TB_TRY(tk_client_open(&args->client, diag, &client));
   tb_rc rc = tk_client_ask(client, TP_ROUTE_SNAP, "", &snap.base, diag, &reply);
   if (rc == TB_OK && args->json)
     rc = print_json(reply);

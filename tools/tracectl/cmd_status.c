@@ -27,14 +27,15 @@ static tb_rc print_json(const status_reply *s) {
   return TB_OK;
 }
 
-static void add_row(struct tk_table *table, const stream_status *t) {
-  char size[TK_SIZE_BYTES], last[TC_TIME_BYTES];
+static void add_row(struct tk_table *table, const stream_status *t, unsigned digits) {
+  char size[TK_SIZE_BYTES], last[TC_TIME_BYTES], id[TK_STREAM_TEXT];
 
   tk_size_format(t->bytes, size);
   tc_time_format(t->last_wall_ns, last);
   tk_table_add(table, "%s", t->state);
   tk_table_add(table, "%s", t->service);
   tk_table_add(table, "%s", t->instance);
+  tk_table_add(table, "%s", tk_stream_text(&t->stream, digits, id));
   tk_table_add(table, t->go_version != 0 ? "1.%u" : "-", t->go_version);
   tk_table_add(table, "%" PRIu64, t->acked_seq);
   tk_table_add(table, "%" PRIu64, t->generations);
@@ -56,7 +57,8 @@ static void print_loss(const stream_status *stream) {
   putchar('\n');
 }
 
-static void print_text(const status_reply *s) {
+/* digits: of a stream's id, which are enough for --stream. */
+static void print_text(const status_reply *s, unsigned digits) {
   char archive[TK_SIZE_BYTES], open[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TC_TIME_BYTES];
   struct tk_table table;
 
@@ -79,10 +81,9 @@ static void print_text(const status_reply *s) {
     puts("no streams yet");
     return;
   }
-  tk_table_init(
-      &table,
-      "STATE,SERVICE,INSTANCE,FORMAT,>ACKED,>GENERATIONS,>BROKEN,>LOST,>SIZE,>EVENTS,LAST,PEER");
-  for (size_t i = 0; i < s->n_streams; i++) add_row(&table, s->streams[i]);
+  tk_table_init(&table, "STATE,SERVICE,INSTANCE,STREAM,FORMAT,>ACKED,>GENERATIONS,>BROKEN,>LOST,>"
+                        "SIZE,>EVENTS,LAST,PEER");
+  for (size_t i = 0; i < s->n_streams; i++) add_row(&table, s->streams[i], digits);
   fputc('\n', stdout);
   tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
@@ -113,12 +114,14 @@ static void select_streams(const struct tk_selector *selector, status_reply *rep
   reply->n_streams = n;
 }
 
-static tb_rc ask(const struct status_args *args, struct tb_diag *diag) {
+static tb_rc ask(struct status_args *args, struct tb_diag *diag) {
   struct tk_client *client;
   status_reply *status;
+  unsigned digits = 0;
 
-  TB_TRY(tk_client_open(&args->client, diag, &client));
+  TB_TRY(tk_remote_open(&args->client, &args->selector, diag, &client));
   tb_rc rc = tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, diag, &status);
+  if (rc == TB_OK) digits = tk_stream_digits(status->streams, status->n_streams);
   if (rc == TB_OK) select_streams(&args->selector, status);
   if (rc == TB_OK && status->n_streams == 0 && tk_selector_names_streams(&args->selector))
     rc = tb_fail(diag, TB_NOTFOUND, "%.190s",
@@ -126,7 +129,7 @@ static tb_rc ask(const struct status_args *args, struct tb_diag *diag) {
   else if (rc == TB_OK && args->json)
     rc = print_json(status);
   else if (rc == TB_OK)
-    print_text(status);
+    print_text(status, digits);
   tk_client_close(client);
   return rc;
 }

@@ -148,6 +148,7 @@ int tk_cmd_tail(int argc, char **argv) {
   tb_diag_clear(&diag);
   tb_rc rc = tk_selector_check(&t.ask.selector, &diag);
   if (rc == TB_OK) rc = tk_tail_resolve(&t.ask, &diag);
+  if (rc == TB_OK) rc = tk_remote_find_stream(&t.ask.client, &t.ask.selector, &diag);
   if (rc != TB_OK) return tk_remote_fail("tail", rc, &diag);
   tk_lines_init(&t.lines, t.ask.json, t.limit);
   code = follow_all(&t);

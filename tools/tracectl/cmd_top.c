@@ -122,6 +122,7 @@ const struct tk_option tk_top_options[] = {
 
 int tk_cmd_top(int argc, char **argv) {
   struct top t = { .window = TO_WINDOW_10S, .kind = TO_ANALYSIS_KINDS };
+  struct tb_diag diag;
 
   int code = tk_options_read_all(argc, argv, tk_top_options, &t);
   if (code != TK_DONE) return code;
@@ -129,6 +130,9 @@ int tk_cmd_top(int argc, char **argv) {
     return tk_usage(
         "top",
         "this is for a terminal; 'tracectl status' and 'tracectl report' are for pipes and files");
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_remote_find_stream(&t.client, &t.selector, &diag);
+  if (rc != TB_OK) return tk_remote_fail("top", rc, &diag);
   t.page = calloc(1, sizeof *t.page);
   if (t.page == NULL) return tk_fail("top", "out of memory");
   code = run_top(&t);

@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "online/why/schema.h"
+#include "online/window/window.h"
 #include "pack/report.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/output.h"
+#include "tools/tracectl/report/slowest.h"
 #include "tools/tracectl/report/text.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/why/why.h"
@@ -62,8 +64,8 @@ const struct tk_option tk_why_options[] = {
             "the names of figures, tables and columns, and what they mean; needs no FILE; with "
             "--json for a program"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
-  TK_HELP(NULL, "Without FILE, of one stream of a collector (of several the live one, else the "
-                "newest):"),
+  TK_HELP(NULL, "Without FILE, of one stream of a collector; of several the one with the "
+                "slowest, live ones first, or without --slow the live one, else the newest:"),
   TK_GROUP(tk_stream_options, AT(selector)),
   TK_OPTION(0, "window", "10s|1m|5m|all", tk_read_word, AT(window),
             "the last part of what it has, whole generations after the last hole; default: 1m"),
@@ -74,12 +76,17 @@ const struct tk_option tk_why_options[] = {
 /* ---- a collector's stream ---- */
 
 /* The default is the last minute: a longer task is incomplete in it. */
-static uint64_t window_ns(const struct why_options *o) {
-  static const uint64_t seconds[TO_WINDOWS] = {
-    [TO_WINDOW_10S] = 10, [TO_WINDOW_1MIN] = 60, [TO_WINDOW_5MIN] = 300, [TO_WINDOW_ALL] = 0
-  };
+static enum to_window window_of(const struct why_options *o) {
+  return o->window != NOT_GIVEN ? (enum to_window)o->window : TO_WINDOW_1MIN;
+}
 
-  return UINT64_C(1000000000) * seconds[o->window != NOT_GIVEN ? o->window : TO_WINDOW_1MIN];
+/* Fetches, of several streams, the one with the slowest task. */
+static tb_rc fetch(struct why_options *o, struct tk_client *client, struct tb_diag *diag,
+                   struct tk_fetched_traces *out) {
+  o->selector.last_ns = (uint64_t)to_window_length(window_of(o));
+  if (o->ask.of.slow != NULL)
+    TB_TRY(tk_report_slowest(client, "why", o->ask.of.slow, window_of(o), &o->selector, diag));
+  return tk_fetch_last(client, "why", &o->selector, !o->no_progress, diag, out);
 }
 
 /* Fetches the traces from the collector and explains them like a file. */
@@ -90,11 +97,10 @@ static int why_live(struct why_options *o) {
   char name[220];
 
   tb_diag_clear(&diag);
-  o->selector.last_ns = window_ns(o);
   tb_rc rc = tk_selector_check(&o->selector, &diag);
-  if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
+  if (rc == TB_OK) rc = tk_remote_open(&o->client, &o->selector, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("why", rc, &diag);
-  rc = tk_fetch_last(client, "why", &o->selector, !o->no_progress, &diag, &traces);
+  rc = fetch(o, client, &diag, &traces);
   tk_client_close(client);
   if (rc != TB_OK) return tk_remote_fail("why", rc, &diag);
   const struct tk_fetched *last = &traces.trace[traces.n - 1];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tracectl/args/command.h"
 #include "tools/tracectl/cmd_help.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/help/verbs.h"
@@ -38,6 +39,7 @@ static int run_verb(int argc, char **argv) {
     tk_help_verb(v);
     return TK_DONE;
   }
+  tk_command_init(argc - 1, argv + 1);
   return v->run(argc - 1, argv + 1);
 }
 

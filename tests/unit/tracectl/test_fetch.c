@@ -162,13 +162,32 @@ Test(fetch, several_live_streams_are_listed_and_one_must_be_chosen) {
   write_generations(8, 1, 2);
   cr_assert_eq(run("fetch --service shop -o t.trace"), 2);
   cr_assert(has_said("2 live streams match"), "%s", said);
-  cr_assert(has_said("--stream 08080808080808080808080808080808"), "%s", said);
+  cr_assert(
+      has_said(
+          "  tracectl fetch --service shop -o t.trace --stream 08080808  # shop/host-8, live, "),
+      "%s", said);
   cr_assert_neq(access("t.trace", F_OK), 0);
   cr_assert_eq(run("fetch --instance host-8 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 2);
   cr_assert_not(has_said("streams match"), "%s", said);
   cr_assert_eq(run("fetch --stream 07070707070707070707070707070707 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 1);
+  cr_assert_eq(run("fetch --stream 080 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 2);
+  cr_assert_eq(run("fetch --stream 0 -o t.trace"), 2);
+  cr_assert(has_said("2 streams begin with 0: 07070707 (shop/host-7), 08080808 (shop/host-8)"),
+            "%s", said);
+  cr_assert_eq(run("fetch --stream 0 --instance host-8 -o t.trace"), 0, "%s", said);
+  cr_assert_eq(run("fetch --stream 9 -o t.trace"), 1);
+  cr_assert(has_said("no stream's id begins with 9"), "%s", said);
+  cr_assert_eq(run("fetch --stream o7 -o t.trace"), 2);
+  cr_assert(has_said("--stream needs a stream's id, or its first digits"), "%s", said);
+  cr_assert_eq(run("status | grep -q 'host-8 *08080808 '"), 0, "%s", said);
+  cr_assert_eq(run("fetch --instance host8 -o t.trace"), 1);
+  cr_assert(has_said("no instance \"host8\"; did you mean \"host-8\"?"), "%s", said);
+  cr_assert_eq(run("list --service shpo"), 1);
+  cr_assert(has_said("no service \"shpo\"; did you mean \"shop\"?"), "%s", said);
+  cr_assert_eq(run("list --service shop --gen 99.."), 0, "%s", said);
 }
 
 static void end_stream(struct tt_writer *w) {
@@ -186,14 +205,13 @@ Test(fetch, of_several_streams_the_live_one_is_taken_else_the_newest) {
   tt_header(&silent); /* live, but without anything to fetch */
   cr_assert(tt_wait_acked(&host.store, silent.stream, silent.seq));
   cr_assert_eq(run("fetch --service shop --last 3s -o t.trace"), 0, "%s", said);
-  cr_assert(has_said("3 streams match, this is the live one: shop host-7, --stream "
-                     "07070707070707070707070707070707; another is had by --instance"),
-            "%s", said);
+  cr_assert(has_said("3 streams match, this is the live one: shop/host-7, --stream 07070707"), "%s",
+            said);
   expect_file("t.trace", 1, 2);
   end_stream(&last);
   end_stream(&silent);
   cr_assert_eq(run("fetch --service shop -o t.trace"), 0, "%s", said);
-  cr_assert(has_said("3 streams match, this is the newest, none is live: shop host-7"), "%s", said);
+  cr_assert(has_said("3 streams match, this is the newest, none is live: shop/host-7"), "%s", said);
   expect_file("t.trace", 1, 2);
 }
 

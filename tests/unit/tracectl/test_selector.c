@@ -43,12 +43,16 @@ Test(selector, generations) {
     cr_expect_eq(give(&s, *bad), TK_USAGE, "%s", *bad);
 }
 
-Test(selector, a_stream_is_32_digits) {
+Test(selector, a_stream_is_32_digits_or_the_first_of_them) {
   struct tk_selector s = { 0 };
 
   cr_assert_eq(give(&s, "--stream=000102030405060708090a0b0c0d0eFf"), TK_DONE);
   cr_assert(s.has_stream && s.stream[1] == 1 && s.stream[15] == 0xff);
-  cr_assert_eq(give(&s, "--stream=00"), TK_USAGE);
+  cr_assert_str_eq(s.stream_prefix, "");
+  cr_assert_eq(give(&s, "--stream=00f"), TK_DONE);
+  cr_assert_str_eq(s.stream_prefix, "00f");
+  cr_assert_eq(give(&s, "--stream="), TK_USAGE);
+  cr_assert_eq(give(&s, "--stream=000102030405060708090a0b0c0d0e0f0"), TK_USAGE);
   cr_assert_eq(give(&s, "--stream=g00102030405060708090a0b0c0d0e0f"), TK_USAGE);
 }
 

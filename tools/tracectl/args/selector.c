@@ -39,18 +39,27 @@ tb_rc tk_read_generations(const struct tk_option *option, const char *value, voi
 static tb_rc read_stream(const struct tk_option *option, const char *value, void *field,
                          struct tb_diag *diag) {
   struct tk_selector *s = field;
+  size_t n = strlen(value), digits = 0;
 
-  s->has_stream =
-      strlen(value) == 2 * sizeof s->stream && tb_unhex(value, s->stream, sizeof s->stream);
-  if (s->has_stream) return TB_OK;
-  return tk_option_needs(option, "the 32 hexadecimal digits that `list --json` shows", value, diag);
+  while (tb_hex_digit(value[digits]) >= 0) digits++;
+  if (n == 0 || digits != n || n >= sizeof s->stream_prefix)
+    return tk_option_needs(option, "a stream's id, or its first digits as `status` shows them",
+                           value, diag);
+  s->has_stream = true;
+  s->stream_prefix[0] = '\0';
+  if (n < sizeof s->stream_prefix - 1)
+    memcpy(s->stream_prefix, value, n + 1);
+  else
+    (void)tb_unhex(value, s->stream, sizeof s->stream);
+  return TB_OK;
 }
 
 #define AT(member) offsetof(struct tk_selector, member)
 const struct tk_option tk_stream_options[] = {
   TK_OPTION(0, "service", "S", tk_read_text, AT(service), "streams of this service"),
   TK_OPTION(0, "instance", "I", tk_read_text, AT(instance), "streams of this instance"),
-  TK_OPTION(0, "stream", "HEX", read_stream, 0, "this stream"),
+  TK_OPTION(0, "stream", "HEX", read_stream, 0,
+            "this stream; the first digits of its id will do, as `status` shows them"),
   { 0 },
 };
 const struct tk_option tk_time_options[] = {

@@ -16,6 +16,8 @@ struct tk_selector {
   const char *service, *instance;
   unsigned char stream[16];
   bool has_stream;
+  char stream_prefix
+      [33]; /* the first digits of the id, until remote/names.h finds the stream; "": stream has it */
   uint64_t since_wall_ns, until_wall_ns, last_ns;
   uint64_t since_arrival_ns; /* not an option; for verbs */
   uint64_t first_gen, last_gen;

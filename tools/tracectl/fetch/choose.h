@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses a stream for a verb that takes one, if several match: a restarted service has a stream for each process. The live stream
- * is chosen, or the newest if none is live.
+ * is chosen, or the newest if none is live. A stream that ended before the selected time does not count.
  *
- * Errors    TB_BROKEN: several are live, and are listed on stderr; or more match than are known here.
+ * Errors    TB_BROKEN: several are live, and are listed on stderr, with the command line for each; or more match than are known
+ *           here.
  */
 #ifndef TK_FETCH_CHOOSE_H
 #define TK_FETCH_CHOOSE_H

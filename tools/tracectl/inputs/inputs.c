@@ -71,7 +71,7 @@ static int open_streams(struct tk_inputs *in) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_client_open(&in->client, &diag, &client);
+  tb_rc rc = tk_remote_open(&in->client, &in->selector, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail(in->verb, rc, &diag);
   rc = tk_fetch_traces(client, &in->selector, in->all, !in->no_progress, &diag, &in->fetched);
   tk_client_close(client);

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the verbs that send requests to a collector: error messages, and paging. */
+/* Shared by the verbs that send requests to a collector: error messages, names, and paging. */
 #ifndef TK_REMOTE_REMOTE_H
 #define TK_REMOTE_REMOTE_H
 
 #include "tools/tracectl/remote/client.h"
+#include "tools/tracectl/remote/names.h"
 
 /* Prints diag on stderr. Returns TK_USAGE for a usage error, else TK_FAILED. */
 int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag);
-
-/* Explains why nothing matched, if no stream has the service: "no service \"chekout\"; did you mean \"checkout\"?".
- * Returns `otherwise` in other cases, or if the collector does not answer. Lent until the next call. */
-const char *tk_remote_no_match(struct tk_client *client, const struct tk_selector *selector,
-                               const char *otherwise);
 
 /* Reads every page of the list; each() gets a lent page. A code other than TB_OK ends it. */
 struct tk_list_ask {
