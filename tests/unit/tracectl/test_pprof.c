@@ -245,7 +245,7 @@ static const struct to_frame serve = { .pc = PC,
                                        .function = { "one.serve", 9 },
                                        .file = { "", 0 } };
 static const struct to_frame *const serve_frames[] = { &serve };
-static const struct to_callstack at_serve = { 1, serve_frames };
+static const struct to_callstack at_serve = { .len = 1, .frames = serve_frames };
 
 static profile *sampled(const char *const *above, const char *const *names) {
   const int64_t values[] = { 3, 500, 7 };

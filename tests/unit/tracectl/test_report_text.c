@@ -96,7 +96,7 @@ Test(report_text, quantiles_come_with_their_error) {
 Test(report_text, tables_follow_their_schema) {
   print_toy(100, 4);
   expect_piece("\nBy stack: 2 of 7, most failures first\n");
-  expect_piece("  shop.(*Till).serve  till.go:21\n");
+  expect_piece("  shop.(*Till).serve  till.go:21  (in runtime.write)\n");
   expect_piece("  (stack unknown)\n");
   expect_piece("\n        (all others)\n");
   expect_piece("\nBy type: 2, most time first\n");
@@ -124,7 +124,7 @@ Test(report_text, of_several_stacks_those_are_shown_that_a_row_has) {
   report->report->schema->tables[0]->columns[3]->type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
   stacks->rows[0]->values[3]->is_case = TRACECOLLECT__V1__VALUE__IS__NOT_SET;
   print(report, 100, 4);
-  expect_piece("stack    runtime.write  write.go:8\n");
+  expect_piece("stack    shop.(*Till).serve  till.go:21  (in runtime.write)\n");
   const char *first = strstr(text, "retries  (stack unknown)\n");
   cr_assert_not_null(first, "%s", text);
   cr_assert_null(strstr(first + 1, "retries  "), "%s", text);

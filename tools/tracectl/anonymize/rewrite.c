@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "online/event/view.h"
+#include "online/spans/stacks/library.h"
 #include "tools/tracectl/fetch/strip.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/input.h"
@@ -33,22 +34,11 @@ static bool is_text(struct to_string text, const char *const *of) {
   return false;
 }
 
-/* The package is the part before the first '/' or '.': "net" of net/http.(*conn).serve. Brackets may contain types of
- * the program. */
+/* Brackets may contain types of the program. */
 static bool is_standard(struct to_string text) {
-  static const char *const packages[] = {
-    "archive", "bufio",    "bytes",    "cmp",     "compress", "container", "context",
-    "crypto",  "database", "encoding", "errors",  "expvar",   "flag",      "fmt",
-    "hash",    "html",     "internal", "io",      "iter",     "log",       "maps",
-    "math",    "mime",     "net",      "os",      "path",     "reflect",   "regexp",
-    "runtime", "slices",   "sort",     "strconv", "strings",  "sync",      "syscall",
-    "testing", "text",     "time",     "unicode", "unique",   "weak",      NULL
-  };
   static const char any_types[] = "[...]";
-  size_t first = 0;
 
-  while (first < text.len && text.data[first] != '/' && text.data[first] != '.') first++;
-  if (first == text.len || !is_text((struct to_string){ text.data, first }, packages)) return false;
+  if (!to_library_is_go(text)) return false;
   const char *bracket = memchr(text.data, '[', text.len);
   if (bracket == NULL) return true;
   size_t rest = text.len - (size_t)(bracket - text.data);

@@ -146,20 +146,34 @@ static int run_statement(struct query *q, sqlite3_stmt *statement, enum tk_rows_
   return fail(q);
 }
 
-/* place(stack): "main.serve:31", the first frame of the program's own code. */
-static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
-  const struct tk_traces *traces = sqlite3_user_data(out);
+static const struct to_callstack *stack_of(const struct tk_traces *traces, sqlite3_value *value) {
   const struct tk_trace *trace;
   uint32_t number;
+
+  return tk_stack_of(traces, sqlite3_value_int64(value), &trace, &number)
+             ? tk_trace_stack(trace, number)
+             : NULL;
+}
+
+/* place(stack): "main.serve:31", the first frame of the program's own code. */
+static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
+  const struct to_frame *frame = to_callstack_own(stack_of(sqlite3_user_data(out), argv[0]));
   char text[512];
 
   (void)argc;
-  if (!tk_stack_of(traces, sqlite3_value_int64(argv[0]), &trace, &number)) return;
-  const struct to_frame *frame = to_callstack_own(tk_trace_stack(trace, number));
   if (frame == NULL) return;
   int n =
       snprintf(text, sizeof text, "%s:%llu", frame->function.data, (unsigned long long)frame->line);
   sqlite3_result_text(out, text, n < (int)sizeof text ? n : (int)sizeof text - 1, SQLITE_TRANSIENT);
+}
+
+/* call(stack): "time.Sleep", the function that was called at this place. */
+static void call(sqlite3_context *out, int argc, sqlite3_value **argv) {
+  const struct to_frame *frame = to_callstack_call(stack_of(sqlite3_user_data(out), argv[0]));
+
+  (void)argc;
+  if (frame != NULL)
+    sqlite3_result_text(out, frame->function.data, (int)frame->function.len, SQLITE_TRANSIENT);
 }
 
 static int add_functions(sqlite3 *db, struct tk_traces *traces) {
@@ -168,8 +182,10 @@ static int add_functions(sqlite3 *db, struct tk_traces *traces) {
 
   if (rc == SQLITE_OK) rc = tk_aggregates_add(db);
   if (rc != SQLITE_OK) return rc;
-  return sqlite3_create_function(db, "place", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, traces, place,
-                                 NULL, NULL);
+  int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+  rc = sqlite3_create_function(db, "place", 1, flags, traces, place, NULL, NULL);
+  if (rc != SQLITE_OK) return rc;
+  return sqlite3_create_function(db, "call", 1, flags, traces, call, NULL, NULL);
 }
 
 /* Allows only SELECT from now on: before, SQLite reads its own tables. */

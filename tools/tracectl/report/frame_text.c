@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "online/spans/stacks/library.h"
 #include "pack/report_read.h"
 
 typedef Tracecollect__V1__Frame Frame;
@@ -30,27 +31,47 @@ void tk_frame_text(const Frame *frame, char *out, size_t out_bytes) {
            slash == NULL ? frame->file : slash + 1, frame->line);
 }
 
-bool tk_frame_is_plumbing(const Frame *frame) {
-  static const char *const prefixes[] = { "runtime.", "syscall.", "internal/", "runtime/" };
+enum to_code tk_frame_code(const Frame *frame) {
+  const struct to_frame same = { .function = { frame->function, strlen(frame->function) },
+                                 .file = { frame->file, strlen(frame->file) } };
 
-  for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-    if (strncmp(frame->function, prefixes[i], strlen(prefixes[i])) == 0) return true;
-  return false;
+  return to_code_of(&same);
+}
+
+/* Goes on like to_callstack_own(): the innermost frame of the highest code so far. */
+static bool is_higher(const Frame *frame, enum to_code *highest) {
+  enum to_code code = tk_frame_code(frame);
+  bool is = code > *highest;
+
+  if (is) *highest = code;
+  return is;
 }
 
 const Frame *tk_frame_own(Frame *const *frames, size_t n) {
+  enum to_code highest = TO_CODE_PLUMBING;
+  const Frame *own = n > 0 ? frames[0] : NULL;
+
   for (size_t i = 0; i < n; i++)
-    if (!tk_frame_is_plumbing(frames[i])) return frames[i];
-  return n > 0 ? frames[0] : NULL;
+    if (is_higher(frames[i], &highest)) own = frames[i];
+  return own;
+}
+
+size_t tk_frame_find_own(const Tracecollect__V1__Report *r, const Tracecollect__V1__Value *stack) {
+  enum to_code highest = TO_CODE_PLUMBING;
+  size_t own = 0;
+
+  for (size_t i = 0; i < tp_stack_length(r, stack); i++) {
+    const Frame *frame = tp_stack_frame(r, stack, i);
+    if (frame != NULL && is_higher(frame, &highest)) own = i;
+  }
+  return own;
 }
 
 const Frame *tk_frame_own_of(const Tracecollect__V1__Report *r,
                              const Tracecollect__V1__Value *stack) {
-  const Frame *first = tp_stack_frame(r, stack, 0);
+  return tp_stack_frame(r, stack, tk_frame_find_own(r, stack));
+}
 
-  for (size_t i = 0; i < tp_stack_length(r, stack); i++) {
-    const Frame *frame = tp_stack_frame(r, stack, i);
-    if (frame != NULL && !tk_frame_is_plumbing(frame)) return frame;
-  }
-  return first;
+void tk_frame_call_text(const Frame *call, char *out, size_t out_bytes) {
+  snprintf(out, out_bytes, "  (in %s)", short_function(call->function));
 }

@@ -3,19 +3,21 @@
 #ifndef TK_REPORT_FRAME_TEXT_H
 #define TK_REPORT_FRAME_TEXT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
+#include "online/spans/stacks/library.h"
 #include "proto/report.pb-c.h"
 
 /* Formats "http.(*conn).serve  server.go:2043", or "fsync" if there is no file. Control characters are kept: the caller replaces them. */
 void tk_frame_text(const Tracecollect__V1__Frame *frame, char *out, size_t out_bytes);
-/* Returns true for frames of the runtime or below, which are not the program's own code. */
-bool tk_frame_is_plumbing(const Tracecollect__V1__Frame *frame);
-/* Returns the innermost frame of the program's own code, or the innermost of all if there is none; NULL: no frames. */
+/* Formats "  (in time.Sleep)", after a frame that called it. */
+void tk_frame_call_text(const Tracecollect__V1__Frame *call, char *out, size_t out_bytes);
+enum to_code tk_frame_code(const Tracecollect__V1__Frame *frame);
+/* Returns the frame that to_callstack_own() would return; NULL: no frames. */
 const Tracecollect__V1__Frame *tk_frame_own(Tracecollect__V1__Frame *const *frames, size_t n);
-/* tk_frame_own() for a value's stack in a report. */
+/* tk_frame_own() for a value's stack in a report, and that frame's number. */
 const Tracecollect__V1__Frame *tk_frame_own_of(const Tracecollect__V1__Report *r,
                                                const Tracecollect__V1__Value *stack);
+size_t tk_frame_find_own(const Tracecollect__V1__Report *r, const Tracecollect__V1__Value *stack);
 
 #endif

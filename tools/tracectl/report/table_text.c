@@ -16,6 +16,7 @@ typedef Tracecollect__V1__FieldSchema FieldSchema;
 typedef Tracecollect__V1__Distribution Distribution;
 typedef Tracecollect__V1__Value Value;
 typedef Tracecollect__V1__Row Row;
+typedef Tracecollect__V1__Frame Frame;
 typedef const struct tk_report_style Style;
 
 enum {
@@ -242,30 +243,35 @@ static void lay_out(struct layout *l) {
 
 /* ---- stacks ---- */
 
-static bool is_own(const Tracecollect__V1__Frame *frame) {
-  return frame != NULL && !tk_frame_is_plumbing(frame);
+/* Writes a frame, and what it called: the own frame of a folded stack, which hides the frames below it. */
+static void put_frame(const struct layout *l, const Frame *frame, const Frame *call, size_t width) {
+  char line[TK_CELL_BYTES];
+
+  tk_frame_text(frame, line, sizeof line);
+  size_t used = put_cut(l->style->out, line, width);
+  if (call != NULL) {
+    tk_frame_call_text(call, line, sizeof line);
+    if (used + tk_cell_width(line) <= width) put_cut(l->style->out, line, width);
+  }
+  fputc('\n', l->style->out);
 }
 
 /* Begins at the cursor, which is at this column, and ends the line. */
 static void put_stack(const struct layout *l, size_t column, const Value *stack) {
   const Tracecollect__V1__Report *r = l->table->report;
   size_t width = l->style->columns > column + 20 ? l->style->columns - column : 20;
-  size_t n = tp_stack_length(r, stack), lines = 0, shown = 0, frames = l->style->frames;
-  char line[TK_CELL_BYTES];
-  bool fold = false;
+  size_t n = tp_stack_length(r, stack), shown = 0, frames = l->style->frames;
+  size_t own = frames > 0 ? tk_frame_find_own(r, stack) : 0;
+  const Frame *first = tp_stack_frame(r, stack, own);
+  enum to_code least = first != NULL && frames > 0 ? tk_frame_code(first) : TO_CODE_PLUMBING;
 
-  for (size_t i = 0; i < n; i++) fold |= is_own(tp_stack_frame(r, stack, i));
-  fold &= frames > 0;
+  if (least > TO_CODE_MODULE) least = TO_CODE_MODULE;
   if (n == 0) fputs("(stack unknown)\n", l->style->out);
-  for (size_t i = 0; i < n; i++) {
-    const Tracecollect__V1__Frame *frame = tp_stack_frame(r, stack, i);
-    if (frames > 0 && lines == frames) break;
-    if (frame == NULL || (fold && i > 0 && !is_own(frame))) continue;
-    if (lines++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
-    tk_frame_text(frame, line, sizeof(line));
-    put_cut(l->style->out, line, width);
-    fputc('\n', l->style->out);
-    shown++;
+  for (size_t i = own; i < n && (frames == 0 || shown < frames); i++) {
+    const Frame *frame = tp_stack_frame(r, stack, i);
+    if (frame == NULL || tk_frame_code(frame) < least) continue;
+    if (shown++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
+    put_frame(l, frame, i == own && own > 0 ? tp_stack_frame(r, stack, own - 1) : NULL, width);
   }
   if (n > shown && frames > 1) fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - shown);
 }

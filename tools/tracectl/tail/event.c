@@ -269,19 +269,18 @@ static void put_duration(struct tk_out *out, const Tracecollect__V1__LeasedEvent
 static void put_place(struct tk_out *out, const bundle *b, const struct to_event *ev) {
   uint64_t index = to_event_stack(ev);
   Tracecollect__V1__Frame shown = TRACECOLLECT__V1__FRAME__INIT;
+  enum to_code highest = TO_CODE_PLUMBING;
   struct to_frame frame;
   char place[256];
 
   if (index == TO_NO_STACK || index >= b->n_stacks || b->stacks[index]->n_frames == 0) return;
   for (size_t i = 0; frame_of(b, b->stacks[index], i, &frame); i++) {
-    Tracecollect__V1__Frame at = TRACECOLLECT__V1__FRAME__INIT;
-    at.function = (char *)(uintptr_t)frame.function.data; /* only read */
-    at.file = (char *)(uintptr_t)frame.file.data;
-    at.line = frame.line;
-    if (i == 0) shown = at;
-    if (tk_frame_is_plumbing(&at)) continue;
-    shown = at;
-    break;
+    enum to_code code = to_code_of(&frame);
+    if (i > 0 && code <= highest) continue;
+    highest = code;
+    shown.function = (char *)(uintptr_t)frame.function.data; /* only read */
+    shown.file = (char *)(uintptr_t)frame.file.data;
+    shown.line = frame.line;
   }
   tk_frame_text(&shown, place, sizeof place);
   tk_out_text(out, "  at ");

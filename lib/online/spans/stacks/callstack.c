@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "online/spans/stacks/callstack.h"
 
-#include <string.h>
+#include "online/spans/stacks/library.h"
 
-static bool is_own(const struct to_frame *frame) {
-  /* A function without a name, such as libc.so.6+0x1234, has its file's name. */
-  static const char *const others[] = { "runtime.", "syscall.", "internal/",
-                                        "runtime/", "sync.",    "pthread_",
-                                        "__",       "libc.so",  "libtraceagent-preload.so+" };
+size_t to_callstack_find_own(const struct to_callstack *stack) {
+  enum to_code highest = TO_CODE_PLUMBING;
+  size_t own = 0;
 
-  if (frame->function.len == 0) return false;
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    size_t n = strlen(others[i]);
-    if (frame->function.len >= n && memcmp(frame->function.data, others[i], n) == 0) return false;
+  for (size_t i = 0; i < stack->len && highest < TO_CODE_PROGRAM; i++) {
+    enum to_code code = to_code_of(stack->frames[i]);
+    if (code <= highest) continue;
+    highest = code;
+    own = i;
   }
-  return true;
+  return own;
+}
+
+static size_t own_of(const struct to_callstack *stack) {
+  return stack->own > 0 ? stack->own - 1 : to_callstack_find_own(stack);
 }
 
 const struct to_frame *to_callstack_own(const struct to_callstack *stack) {
-  if (stack == NULL || stack->len == 0) return NULL;
-  for (size_t i = 0; i < stack->len; i++)
-    if (is_own(stack->frames[i])) return stack->frames[i];
-  return stack->frames[0];
+  return stack == NULL || stack->len == 0 ? NULL : stack->frames[own_of(stack)];
+}
+
+const struct to_frame *to_callstack_call(const struct to_callstack *stack) {
+  size_t own = stack == NULL || stack->len == 0 ? 0 : own_of(stack);
+
+  return own == 0 ? NULL : stack->frames[own - 1];
 }
 
 const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin) {

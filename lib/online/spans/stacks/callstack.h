@@ -9,6 +9,7 @@
 struct to_callstack {
   size_t len;
   const struct to_frame *const *frames;
+  size_t own; /* number of to_callstack_own()'s frame, plus one; 0: not looked up */
 };
 
 /* Numbers of stacks, for the whole stream. */
@@ -17,9 +18,13 @@ enum {
   TO_STACK_OTHER = 1, /* a stack above the limit */
 };
 
-/* Returns the innermost frame of the program's own code: not of Go's runtime, the C library, or packages between that code and a lock or a
- * call. Without own code: the innermost frame; NULL: no frame. */
+/* Returns the innermost frame of the program's own code. Without own code: of a module of others or of our agent, else of the standard
+ * library, else the innermost frame (online/spans/stacks/library.h); NULL: no frame. */
 const struct to_frame *to_callstack_own(const struct to_callstack *stack);
+/* Returns the frame that the own frame called; NULL: none, the own frame is the innermost one. */
+const struct to_frame *to_callstack_call(const struct to_callstack *stack);
+/* Looks the own frame up: its number. The stack has a frame. */
+size_t to_callstack_find_own(const struct to_callstack *stack);
 /* Returns the function that a goroutine began with: the innermost frame of a LIFE's stack, the outermost of any other stack.
  * Returns NULL if there is no frame, or if the frame has no name; another stack of the goroutine may then have the name. */
 const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin);

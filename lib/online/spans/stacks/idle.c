@@ -5,6 +5,7 @@
 
 #include "base/grow.h"
 #include "online/event/text.h"
+#include "online/spans/stacks/library.h"
 
 _Static_assert((int)TO_REASONS + (int)TO_IDLE_OWN <= (int)TO_IDLE_CALL_BIT,
                "a bit for each reason");
@@ -163,28 +164,6 @@ bool to_idle_unknown(const char *patterns, struct tb_diag *note) {
 
 /* ---- stacks ---- */
 
-/* A name with a dot or a slash is a Go name. */
-static bool is_library(struct to_string function) {
-  static const struct {
-    const char *name;
-    bool is_call;
-  } known[] = {
-#define TO_LIBRARY(name)      { name, false },
-#define TO_LIBRARY_CALL(name) { name, true },
-#include "online/spans/stacks/library.def"
-#undef TO_LIBRARY_CALL
-#undef TO_LIBRARY
-  };
-  size_t len = 0;
-
-  while (len < function.len && function.data[len] != '.' && function.data[len] != '/') len++;
-  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-    if (known[i].is_call == (len == function.len) &&
-        to_string_is((struct to_string){ function.data, len }, known[i].name))
-      return true;
-  return false;
-}
-
 static bool matches(const struct to_idle_rule *rule, struct to_string function) {
   struct to_string name = rule->name;
 
@@ -200,7 +179,7 @@ static bool matches(const struct to_idle_rule *rule, struct to_string function) 
 static size_t count_near(const struct to_callstack *stack) {
   size_t n = 0;
 
-  while (n < stack->len && is_library(stack->frames[n]->function)) n++;
+  while (n < stack->len && to_library_has(stack->frames[n]->function)) n++;
   return n < stack->len ? n + 1 : n;
 }
 

@@ -148,6 +148,13 @@ static bool has_unnamed(const struct to_callstack *stack) {
   return false;
 }
 
+/* The own frame is looked up once, when all frames have their names. */
+static void note_names(struct kept_stack *kept) {
+  kept->is_unnamed = has_unnamed(&kept->stack);
+  if (!kept->is_unnamed && kept->stack.len > 0)
+    kept->stack.own = to_callstack_find_own(&kept->stack) + 1;
+}
+
 /* Gives an unnamed frame the name that a later generation has, in place, for all stacks with this frame and for entry functions. */
 static tb_rc name_frame(struct to_stack_table *table, const struct to_frame *kept,
                         struct to_frame frame) {
@@ -170,7 +177,7 @@ static tb_rc name_frames(struct to_stack_table *table, const struct to_generatio
   if (!to_generation_stack_own(gen, id, &it)) return TB_OK;
   for (size_t i = 0; i < kept->stack.len && to_stack_next(&it, &frame); i++)
     TB_TRY(name_frame(table, kept->stack.frames[i], frame));
-  kept->is_unnamed = has_unnamed(&kept->stack);
+  note_names(kept);
   return TB_OK;
 }
 
@@ -206,7 +213,7 @@ static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *cons
   if (n > 0) memcpy(kept + 1, frames, n * sizeof(*frames));
   kept->stack = (struct to_callstack){ .len = n, .frames = (void *)(kept + 1) };
   kept->index = (uint32_t)table->count;
-  kept->is_unnamed = has_unnamed(&kept->stack);
+  note_names(kept);
   table->stack[table->count++] = &kept->stack;
   *out = kept;
   return TB_OK;
@@ -375,7 +382,7 @@ tb_rc to_stack_table_copy(struct to_stack_table *table, const struct to_callstac
   TB_TRY(identify_copy(table, stack, &kept));
   for (size_t i = 0; kept->is_unnamed && i < kept->stack.len; i++)
     TB_TRY(name_frame(table, kept->stack.frames[i], *stack->frames[i]));
-  kept->is_unnamed = kept->is_unnamed && has_unnamed(&kept->stack);
+  if (kept->is_unnamed) note_names(kept);
   *out_index = kept->index;
   return TB_OK;
 }

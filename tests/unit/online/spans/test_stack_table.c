@@ -32,7 +32,7 @@ static struct to_frame frame(uint64_t pc, const char *function, uint64_t line) {
 /* Copies a stack of two frames, the innermost first. */
 static uint32_t copy(struct to_frame inner, struct to_frame outer) {
   const struct to_frame *frames[] = { &inner, &outer };
-  const struct to_callstack stack = { 2, frames };
+  const struct to_callstack stack = { .len = 2, .frames = frames };
   uint32_t index;
 
   cr_assert_eq(to_stack_table_copy(&table, &stack, &index), TB_OK);

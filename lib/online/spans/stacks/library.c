@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "online/spans/stacks/library.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct name {
+  const char *text;
+  uint8_t len, code;
+};
+#define NAME(name, code) { name, sizeof(name) - 1, TO_CODE_##code },
+
+static const struct name packages[] = {
+#define TO_LIBRARY(name)  NAME(name, LIBRARY)
+#define TO_PLUMBING(name) NAME(name, PLUMBING)
+#include "online/spans/stacks/library.def"
+};
+static const struct name calls[] = {
+#define TO_LIBRARY_CALL(name) NAME(name, PLUMBING)
+#include "online/spans/stacks/library.def"
+};
+static const struct name begins[] = {
+#define TO_LIBRARY_CODE(name) NAME(name, PLUMBING)
+#define TO_AGENT(name)        NAME(name, MODULE)
+#include "online/spans/stacks/library.def"
+};
+
+static const struct name *find_name(const struct name *names, size_t n, const char *text,
+                                    size_t len) {
+  for (size_t i = 0; i < n; i++)
+    if (names[i].len == len && memcmp(names[i].text, text, len) == 0) return &names[i];
+  return NULL;
+}
+
+static const struct name *find_begin(struct to_string function) {
+  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+    if (function.len >= begins[i].len && memcmp(function.data, begins[i].text, begins[i].len) == 0)
+      return &begins[i];
+  return NULL;
+}
+
+/* A package's path ends before the dot of the function. A name without a dot is not Go's. */
+static const struct name *find(struct to_string function) {
+  size_t len = 0;
+
+  while (len < function.len && function.data[len] != '.' && function.data[len] != '/') len++;
+  const struct name *name =
+      len < function.len
+          ? find_name(packages, sizeof packages / sizeof *packages, function.data, len)
+          : find_name(calls, sizeof calls / sizeof *calls, function.data, len);
+  return name != NULL ? name : find_begin(function);
+}
+
+bool to_library_is_go(struct to_string function) {
+  const struct name *name = find(function);
+
+  return name >= packages && name < packages + sizeof packages / sizeof *packages;
+}
+
+bool to_library_has(struct to_string function) {
+  const struct name *name = find(function);
+
+  return name != NULL && name->code < TO_CODE_MODULE;
+}
+
+static bool ends_with(struct to_string text, const char *end) {
+  size_t len = strlen(end);
+
+  return text.len >= len && memcmp(text.data + text.len - len, end, len) == 0;
+}
+
+static bool is_of_others(struct to_string file) {
+  static const char vendor[] = "/vendor/", version[] = "@v";
+  const char *at = file.data, *end = file.data + file.len;
+
+  if (memmem(file.data, file.len, vendor, sizeof vendor - 1) != NULL) return true;
+  while ((at = memmem(at, (size_t)(end - at), version, sizeof version - 1)) != NULL) {
+    at += sizeof version - 1;
+    if (at < end && isdigit((unsigned char)*at)) return true;
+  }
+  return false;
+}
+
+enum to_code to_code_of(const struct to_frame *frame) {
+  if (frame->function.len == 0) return TO_CODE_PLUMBING;
+  const struct name *name = find(frame->function);
+  if (name != NULL) return (enum to_code)name->code;
+  /* what cgo writes between a program and C is in its package */
+  if (ends_with(frame->file, "_cgo_gotypes.go")) return TO_CODE_PLUMBING;
+  return is_of_others(frame->file) ? TO_CODE_MODULE : TO_CODE_PROGRAM;
+}
