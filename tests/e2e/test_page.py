@@ -10,6 +10,7 @@ import urllib.request
 import browser
 from harness import BUILD, DEADLINE, FULL, Case, Collector, wait_until
 from served import Served
+from test_local_page import LocalPage
 
 # The browser logs this for the first request about a stream that has no ordered generation yet; the page shows it,
 # too.
@@ -402,6 +403,30 @@ class Page(PageCase):
     def serve(self, *settings, **options):
         self.collector = Collector(self, *settings, **options)
         self.base = f"http://{self.collector.ready['http']}"
+
+    def test_through_tracectl_page_it_lives_too(self):
+        """The link lets the browser in; events flow; a collector that restarts is shown again without a reload."""
+        local = LocalPage(self, self.collector)
+        page = browser.Page(self)
+        page.open(local.base + local.link)
+        wait_until("the link has led to the page", lambda: page.ask("location.href") == local.base + "/")
+        send_two(self.collector)
+        state = "document.getElementById('connection').dataset.state"
+        wait_until("both streams are shown, live", lambda: page.ask(READY) == 2 and page.ask(state) == "good")
+        self.assertEqual(page.ask("document.cookie"), "")
+        self.collector.kill()
+        wait_until("it says so", lambda: page.ask(state) != "good")
+        self.collector.start()
+        wait_until("it is live again", lambda: page.ask(state) == "good" and page.ask(READY) == 2)
+        other = browser.Tab(page.browser)  # another profile has no cookie
+        self.addCleanup(other.end)
+        page.browser.command("Page.navigate", other.session, url=local.base + local.link)
+        said = wait_until("it is refused", lambda: page.browser.command("Runtime.evaluate", other.session, expression="document.body?.innerText", returnByValue=True)["result"].get("value"))
+        self.assertIn("this link was used before", said)
+        away = re.compile(r"network: .*(502|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE|ERR_CONNECTION|404)")
+        page.complaints = [c for c in page.complaints if not away.match(c)]
+        self.base = local.base
+        self.quiet(page)
 
     def test_rules_show_when_they_fired_last(self):
         page = self.page("const every = setInterval; setInterval = (what, ms) => every(what, Math.min(ms, 100));")  # it asks each five seconds

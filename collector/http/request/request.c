@@ -89,21 +89,18 @@ static bool may_have_body(const struct tc_http_head *h) {
 static int begin_value(struct tc_http_head *h) {
 #define KEPT(name, field)                                                                          \
   { name, h->request.field, sizeof h->request.field - 1 }
-  const struct {
-    const char *name;
-    char *value;
-    size_t max;
-  } kept[] = { KEPT("host", host),
-               KEPT("range", range),
-               KEPT("if-range", if_range),
-               KEPT("if-none-match", if_none_match),
-               KEPT("last-event-id", last_event_id),
-               KEPT("origin", origin),
-               KEPT("content-type", content_type),
-               KEPT("accept", accept),
-               KEPT("sec-fetch-site", sec_fetch_site),
-               KEPT("expect", expect),
-               KEPT("want-content-digest", want_content_digest) };
+  const struct tc_http_field kept[] = { KEPT("host", host),
+                                        KEPT("range", range),
+                                        KEPT("if-range", if_range),
+                                        KEPT("if-none-match", if_none_match),
+                                        KEPT("last-event-id", last_event_id),
+                                        KEPT("origin", origin),
+                                        KEPT("content-type", content_type),
+                                        KEPT("accept", accept),
+                                        KEPT("sec-fetch-site", sec_fetch_site),
+                                        KEPT("expect", expect),
+                                        KEPT("want-content-digest", want_content_digest),
+                                        h->extra };
 #undef KEPT
 
   h->in_value = true;
@@ -114,9 +111,9 @@ static int begin_value(struct tc_http_head *h) {
                   may_have_body(h) ? "a body needs a Content-Length; Transfer-Encoding is not read"
                                    : no_body);
   for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
-    if (strcasecmp(h->name, kept[i].name) != 0) continue;
+    if (kept[i].name == NULL || strcasecmp(h->name, kept[i].name) != 0) continue;
     h->value = kept[i].value;
-    h->value_max = kept[i].max;
+    h->value_max = kept[i].bytes_max;
     if (h->value == h->request.host && h->has_host) return refuse(h, 400, "Host is given twice");
     if (h->value == h->request.host) h->has_host = true;
     if (h->value[0] != '\0') return refuse(h, 400, "a field is given twice");

@@ -40,11 +40,19 @@ struct tc_http_request {
   uint64_t body_bytes; /* length of the body, which follows the head */
 };
 
+/* A field that only this reader wants. */
+struct tc_http_field {
+  const char *name; /* in lower case; NULL: none */
+  char *value;      /* of bytes_max and a NUL; "" if the field was not sent */
+  size_t bytes_max;
+};
+
 struct tc_http_head {
   struct tc_http_request request;
   int status; /* after TB_PROTOCOL: status of the answer */
   const char *why;
-  size_t bytes; /* bytes of this head so far */
+  size_t bytes;               /* bytes of this head so far */
+  struct tc_http_field extra; /* set between init and feed */
 
   http_parser parser; /* from here on private to request.c */
   size_t bytes_max, url_len, name_len, value_len;
