@@ -3,7 +3,8 @@
  *
  * DIR has ca.pem, ca.key and, for each certificate, NAME.pem and NAME.key (0600). Keys are ECDSA P-256. A certificate has
  * exactly one SAN URI, tracecollect:ROLE/NAME, which identifies the owner. A server's also lists the names that clients
- * dial: localhost, this host's name, NAME if it is a host name, 127.0.0.1, ::1. crl.pem lists revoked certificates.
+ * dial: localhost, this host's name, NAME if it is a host name, 127.0.0.1, ::1. crl.pem lists revoked certificates, NAME.p12 is a
+ * reader's for a browser.
  *
  * Only renewing and revoking overwrite files. A key is written before its certificate, so that a NAME.pem always has its
  * NAME.key, even if the process is killed.
@@ -51,6 +52,11 @@ TB_MUST tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name,
  * TB_REFUSED: NAME was revoked, and the key would be the same. */
 TB_MUST tb_rc tc_certs_renew(const char *dir, const char *name, long days, bool new_key,
                              struct tb_diag *diag);
+
+/* Writes NAME.p12: NAME's certificate and key, and the authority's certificate, for a browser. NAME must be a reader's. ca.key is not
+ * needed. TB_REFUSED: NAME.p12 exists, or NAME is of another role or authority. */
+TB_MUST tb_rc tc_certs_pack(const char *dir, const char *name, const char *password,
+                            struct tb_diag *diag);
 
 struct tc_certs_revoked {
   unsigned added, listed;         /* newly revoked certificates, and all in the list */

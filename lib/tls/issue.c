@@ -26,6 +26,7 @@ void tc__draft_finip(struct tc__draft *d) {
   X509_free(d->cert);
   EVP_PKEY_free(d->key);
   X509_CRL_free(d->list);
+  PKCS12_free(d->pack);
 }
 
 static void fclosep(FILE **file) {
@@ -51,6 +52,7 @@ static int write_as(struct tc__draft *d, FILE *out, enum tc__pem what) {
   case TC__PEM_KEY: return PEM_write_PrivateKey(out, d->key, NULL, NULL, 0, NULL, NULL);
   case TC__PEM_CERT: return PEM_write_X509(out, d->cert);
   case TC__PEM_LIST: return PEM_write_X509_CRL(out, d->list);
+  case TC__PACK: return i2d_PKCS12_fp(out, d->pack);
   }
   return 0;
 }
@@ -61,7 +63,7 @@ tb_rc tc__draft_write(struct tc__draft *d, const char *file, enum tc__pem what) 
   snprintf(part, sizeof part, ".%s.part", file);
   unlinkat(d->dir_fd, part, 0);
   int fd = openat(d->dir_fd, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  what == TC__PEM_KEY ? 0600 : 0644);
+                  what == TC__PEM_KEY || what == TC__PACK ? 0600 : 0644);
   TB_CLEANUP(fclosep) FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
   if (out == NULL) {
     tb_rc rc = io_fail(d, part);

@@ -4,6 +4,7 @@
 #ifndef TC_TLS_ISSUE_H
 #define TC_TLS_ISSUE_H
 
+#include <openssl/pkcs12.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 
@@ -18,6 +19,7 @@ struct tc__draft {
   X509 *ca; /* the issuer; cert itself for an authority */
   EVP_PKEY *ca_key;
   X509_CRL *list;
+  PKCS12 *pack;
 };
 
 void tc__draft_finip(struct tc__draft *d);
@@ -34,7 +36,7 @@ bool tc__draft_extend(struct tc__draft *d, int nid, const char *value);
 
 enum { TC__CERT_FILE_BYTES = 2 * TC_CERT_NAME_MAX + 16 }; /* name, serial number, suffix */
 
-enum tc__pem { TC__PEM_KEY, TC__PEM_CERT, TC__PEM_LIST };
+enum tc__pem { TC__PEM_KEY, TC__PEM_CERT, TC__PEM_LIST, TC__PACK };
 /* Writes a file atomically: another name, fsync, rename. */
 TB_MUST tb_rc tc__draft_write(struct tc__draft *d, const char *file, enum tc__pem what);
 

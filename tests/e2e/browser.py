@@ -56,9 +56,9 @@ def need_certificates(case):
     case.skipTest("no certutil here: tools/deps.sh browser installs it")
 
 
-def trust(folder, authority, certificate=None, key=None):
-    """For Browser.furnish: a certificate authority of its user's and, if there is one, a certificate that it shows by itself wherever
-    one is asked for, as a policy of AutoSelectCertificateForUrls makes it."""
+def trust(folder, authority, pack=None, password=""):
+    """For Browser.furnish: a certificate authority of its user's and, if there is a pack (PKCS #12), the certificate in it, which it shows by
+    itself wherever one is asked for, as a policy of AutoSelectCertificateForUrls makes it."""
     store = folder / ".pki/nssdb"
     store.mkdir(parents=True)
 
@@ -67,9 +67,8 @@ def trust(folder, authority, certificate=None, key=None):
 
     run("certutil", "-N", "-d", f"sql:{store}", "--empty-password")
     run("certutil", "-A", "-d", f"sql:{store}", "-n", "authority", "-t", "C,,", "-i", authority)
-    if certificate:
-        run("openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-out", folder / "user.p12", "-passout", "pass:")
-        run("pk12util", "-i", folder / "user.p12", "-d", f"sql:{store}", "-W", "", "-K", "")
+    if pack:
+        run("pk12util", "-i", pack, "-d", f"sql:{store}", "-W", password, "-K", "")
     settings = folder / "profile/Default/Preferences"
     settings.parent.mkdir(parents=True)
     shown = json.dumps({"pattern": "*", "filter": {}})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The listeners of one collector: its socket on this host, HTTP, the feed; how readers find them, and wrong
 ports."""
+import json
 import os
 import re
 import shutil
@@ -101,7 +102,7 @@ class Listeners(Case):
 
     def test_the_manuals_lines_for_one_machine_are_answered_over_tls(self):
         manual = (SOURCE / "docs/HTTP.md").read_text().split("To try it on one machine", 1)[1]
-        first, second, *asked = re.findall(r"(?m)^    (.*)$", manual.split("\nA browser", 1)[0])
+        first, second, *asked = re.findall(r"(?m)^    (.*)$", manual.split("\n### In a browser", 1)[0])
         self.assertEqual(second, "tracecollectd --set certs=certs --set listen.http=0.0.0.0:7073")
         self.assertEqual(len(asked), 2)
         here = self.folder / "here"
@@ -180,3 +181,59 @@ class Listeners(Case):
         other = Collector(self, f"listen.feed=ipc:// {self.ready['feed.2']}", name="other", wait=False)
         self.assertNotEqual(other.process.wait(DEADLINE), 0)
         self.assertRegex(self.log("other"), f"cannot listen on {re.escape(self.ready['feed.2'])}: Address in use")
+
+
+class ForABrowser(Case):
+    """`tracectl certs reader --p12`."""
+
+    def opened(self, pack, password, *what, **options):
+        return self.run_program("openssl", "pkcs12", "-in", pack, "-passin", f"pass:{password}", *what, **options)
+
+    def blocks(self, text):
+        return re.findall(r"-----BEGIN .*?-----END [A-Z ]*-----", text, re.DOTALL)
+
+    def expect_pack(self, name, password):
+        pack = self.certs / f"{name}.p12"
+        self.assertEqual(pack.stat().st_mode & 0o7777, 0o600)
+        self.assertEqual(self.blocks(self.opened(pack, password, "-nokeys", "-clcerts").out), self.blocks((self.certs / f"{name}.pem").read_text()))
+        self.assertEqual(self.blocks(self.opened(pack, password, "-nokeys", "-cacerts").out), self.blocks((self.certs / "ca.pem").read_text()))
+        self.assertEqual(self.blocks(self.opened(pack, password, "-nocerts", "-nodes").out), self.blocks((self.certs / f"{name}.key").read_text()))
+        said = self.opened(pack, password, "-info", "-noout").err
+        self.assertIn("PBES2, PBKDF2, AES-256-CBC", said)
+        self.assertIn("MAC: sha256", said)
+        self.opened(pack, password + "x", "-noout", expect=1)
+
+    def test_one_is_made_with_a_password_that_is_printed_once(self):
+        out = self.tracectl("certs", "reader", self.certs, "alice", "--p12").out.splitlines()
+        self.assertEqual(out[0], f"{self.certs}/alice.pem {self.certs}/alice.key")
+        password = re.fullmatch(rf"{self.certs}/alice.p12, its password: ([a-km-np-z2-9]{{4}}(-[a-km-np-z2-9]{{4}}){{4}})", out[1])[1]
+        self.expect_pack("alice", password)
+        collector = Collector(self, "listen.http=0.0.0.0:0")
+        curl = self.run_program("curl", "-fsS", "--cacert", self.certs / "ca.pem", "--cert", f"{self.certs}/alice.p12:{password}", "--cert-type", "P12", https(collector) + "/api/v1/streams")
+        self.assertEqual(json.loads(curl.out)["streams"], [])
+
+    def test_a_reader_that_exists_is_packed_without_the_authoritys_key(self):
+        (self.certs / "ca.key").unlink()
+        word = self.folder / "word"
+        word.write_text("correct horse\nbattery\n")
+        out = self.tracectl("certs", "reader", self.certs, "reader", "--p12", "--p12-password-file", word, "--json").out
+        self.assertEqual(json.loads(out), {"p12": f"{self.certs}/reader.p12"})
+        self.expect_pack("reader", "correct horse")
+        before = (self.certs / "reader.p12").read_bytes()
+        done = self.tracectl("certs", "reader", self.certs, "reader", "--p12", expect=1)
+        self.assertIn("reader.p12; nothing was changed", done.err)
+        self.assertEqual((self.certs / "reader.p12").read_bytes(), before)
+
+    def test_what_is_no_readers_or_has_no_password_is_refused(self):
+        empty = self.folder / "empty"
+        empty.write_text("\n")
+        for words, code, said in ((("agent", self.certs, "--p12"), 2, "--p12 is for reader only"),
+                                  (("reader", self.certs, "--p12-password-file", empty), 2, "--p12-password-file is for --p12 only"),
+                                  (("reader", self.certs, "agent", "--p12"), 1, "agent.pem is tracecollect:agent/agent, which may not read"),
+                                  (("reader", self.certs, "reader", "--p12", "--p12-password-file", empty), 1, "its first line is no password"),
+                                  (("reader", self.certs, "reader", "--p12", "--p12-password-file", self.folder), 1, "Is a directory"),
+                                  (("reader", self.certs, "reader", "--p12", "--p12-password-file", self.folder / "no"), 1, "No such file")):
+            self.assertIn(said, self.tracectl("certs", *words, expect=code).err)
+        (self.certs / "reader.key").write_bytes((self.certs / "agent.key").read_bytes())
+        self.assertIn("reader.key: ", self.tracectl("certs", "reader", self.certs, "reader", "--p12", expect=1).err)
+        self.assertEqual(list(self.certs.glob("*.p12")), [])

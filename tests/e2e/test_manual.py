@@ -106,7 +106,7 @@ class Manual(Case):
                 slip = option[:3] + option[4] + option[3] + option[5:]
                 if slip not in self.options(verb):
                     done = self.tracectl(verb, slip, expect=2, cwd=self.folder)
-                    self.assertRegex(done.err, rf"no option {slip}; did you mean --[a-z-]+\?\n")
+                    self.assertRegex(done.err, rf"no option {slip}; did you mean --[a-z0-9-]+\?\n")
         for slip, verb in {"stauts": "status", "lits": "list", "fecth": "fetch", "reprot": "report", "tracepoint": "tracepoints"}.items():
             done = self.tracectl(slip, expect=2)
             self.assertEqual(done.err, f'tracectl: no verb "{slip}"; did you mean "{verb}"?\n')

@@ -255,9 +255,18 @@ class Certificates(OriginCase):
 
     def _browse_as(self, role):
         browser.Browser.end()
-        files = (self.certs / f"{role}.pem", self.certs / f"{role}.key") if role else ()
-        browser.Browser.furnish = lambda folder: browser.trust(folder, self.certs / "ca.pem", *files)
+        pack = self._pack_of(role) if role else ()
+        browser.Browser.furnish = lambda folder: browser.trust(folder, self.certs / "ca.pem", *pack)
         self.addCleanup(setattr, browser.Browser, "furnish", None)
+
+    def _pack_of(self, role):
+        """Returns a file that a browser imports, and its password."""
+        pack = self.certs / f"{role}.p12"
+        if role == "reader":
+            made = self.tracectl("certs", "reader", self.certs, "reader", "--p12", "--json").out
+            return pack, json.loads(made)["password"]
+        self.run_program("openssl", "pkcs12", "-export", "-in", self.certs / f"{role}.pem", "-inkey", self.certs / f"{role}.key", "-out", pack, "-passout", "pass:")
+        return pack, ""
 
     def _post(self, page, path, body):
         """By a page of the collector's: what it hears."""

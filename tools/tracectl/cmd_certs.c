@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl certs: a private authority, its certificates and its revocation list, without questions. */
+#include <errno.h>
 #include <jansson.h>
+#include <limits.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/small_file.h"
 #include "tls/authority.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
@@ -24,7 +30,8 @@ static void say(bool json, const char *dir, const char *name) {
 }
 
 struct options {
-  bool json, new_key;
+  bool json, new_key, pack;
+  const char *password_file;
   long days, authority_days; /* 0: default */
 };
 
@@ -39,16 +46,92 @@ static int init(const struct options *o, const char *dir) {
   return TK_DONE;
 }
 
+/* --- for a browser ----------------------------------------------------------------------------- */
+
+enum { PASSWORD_MAX = 255, GROUPS = 5, GROUP = 4 };
+
+/* 100 random bits, in letters and digits that are not mistaken for each other. */
+static bool make_password(char out[PASSWORD_MAX + 1]) {
+  static const char letters[33] = "abcdefghijkmnpqrstuvwxyz23456789";
+  unsigned char random[GROUPS * GROUP];
+  char *at = out;
+
+  if (RAND_bytes(random, sizeof random) != 1) return false;
+  for (size_t i = 0; i < sizeof random; i++) {
+    if (i > 0 && i % GROUP == 0) *at++ = '-';
+    *at++ = letters[random[i] % 32];
+  }
+  *at = '\0';
+  return true;
+}
+
+/* Reads the file's first line. */
+static int read_password(const char *path, char out[PASSWORD_MAX + 1]) {
+  FILE *file = tb_small_file(path);
+  char line[PASSWORD_MAX + 3] = "";
+
+  if (file == NULL) return tk_fail("certs", "%s: %s", path, tb_small_file_fault(errno));
+  bool is_read = fgets(line, sizeof line, file) != NULL;
+  fclose(file);
+  line[strcspn(line, "\r\n")] = '\0';
+  if (!is_read || *line == '\0') return tk_fail("certs", "%s: its first line is no password", path);
+  if (strlen(line) > PASSWORD_MAX)
+    return tk_fail("certs", "%s: the password has more than %d bytes", path, PASSWORD_MAX);
+  memcpy(out, line, strlen(line) + 1);
+  return TK_DONE;
+}
+
+/* made: a password that is shown this once. */
+static void say_pack(bool json, const char *dir, const char *name, const char *made) {
+  if (!json) {
+    printf("%s/%s.p12", dir, name);
+    if (made != NULL) printf(", its password: %s", made);
+    putchar('\n');
+    return;
+  }
+  json_t *line = json_object();
+  json_object_set_new(line, "p12", json_sprintf("%s/%s.p12", dir, name));
+  if (made != NULL) json_object_set_new(line, "password", json_string(made));
+  json_dumpf(line, stdout, JSON_COMPACT);
+  fputc('\n', stdout);
+  json_decref(line);
+}
+
+static int pack(const struct options *o, const char *dir, const char *name) {
+  char password[PASSWORD_MAX + 1];
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (o->password_file != NULL) {
+    int code = read_password(o->password_file, password);
+    if (code != TK_DONE) return code;
+  } else if (!make_password(password)) {
+    return tk_fail("certs", "no random bytes for a password");
+  }
+  tb_rc rc = tc_certs_pack(dir, name, password, &diag);
+  if (rc == TB_OK) say_pack(o->json, dir, name, o->password_file == NULL ? password : NULL);
+  OPENSSL_cleanse(password, sizeof password);
+  return rc == TB_OK ? TK_DONE : tk_fail("certs", "%s", diag.text);
+}
+
+static bool exists(const char *dir, const char *name) {
+  char path[PATH_MAX];
+
+  return *name != '\0' && snprintf(path, sizeof path, "%s/%s.pem", dir, name) < PATH_MAX &&
+         access(path, F_OK) == 0;
+}
+
 static int add_certificate(const struct options *o, enum tc_role role, const char *dir,
                            const char *wanted) {
   char name[TC_CERT_NAME_MAX + 1];
   struct tb_diag diag;
 
+  if (o->pack && exists(dir, wanted)) return pack(o, dir, wanted);
   tb_diag_clear(&diag);
   if (tc_certs_add(dir, role, wanted, o->days, &diag, name) != TB_OK)
     return tk_fail("certs", "%s", diag.text);
   say(o->json, dir, name);
-  return TK_DONE;
+  return o->pack ? pack(o, dir, name) : TK_DONE;
 }
 
 static int renew(const struct options *o, const char *dir, const char *name) {
@@ -77,7 +160,7 @@ static void say_revoked(bool json, const char *dir, const struct tc_certs_revoke
   json_decref(line);
 }
 
-static int revoke(const struct options *o, const char *dir, char **whats, int n) {
+static int revoke_all(const struct options *o, const char *dir, char **whats, int n) {
   struct tc_certs_revoked done;
   struct tb_diag diag;
 
@@ -120,11 +203,21 @@ const struct tk_option tk_certs_options[] = {
   TK_OPTION(0, "authority-days", "N", read_days, AT(authority_days),
             "the same of the authority that init makes, default: 3650"),
   TK_OPTION(0, "new-key", NULL, tk_read_flag, AT(new_key), "renew with another key"),
+  TK_OPTION(
+      0, "p12", NULL, tk_read_flag, AT(pack),
+      "reader: for a browser to import, write NAME.p12, too: certificate, key and authority, of a "
+      "NAME that exists as well"),
+  TK_OPTION(0, "p12-password-file", "FILE", tk_read_text, AT(password_file),
+            "its password is the first line of FILE; default: one is made, and printed once"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a certificate"),
   { 0 },
 };
 
 static int check_options(const struct options *o, const char *verb) {
+  if (o->pack && strcmp(verb, "reader") != 0)
+    return tk_usage("certs", "--p12 is for reader only: it is for a browser");
+  if (o->password_file != NULL && !o->pack)
+    return tk_usage("certs", "--p12-password-file is for --p12 only");
   if (o->new_key && strcmp(verb, "renew") != 0)
     return tk_usage("certs", "--new-key is for renew only");
   if (o->authority_days != 0 && strcmp(verb, "init") != 0)
@@ -146,7 +239,7 @@ static int run_verb(const struct options *o, int argc, char **argv) {
   if (strcmp(verb, "revoke") == 0) {
     if (argc < 3)
       return tk_usage("certs", "revoke takes a folder, and names, files or serial numbers");
-    return revoke(o, dir, argv + 2, argc - 2);
+    return revoke_all(o, dir, argv + 2, argc - 2);
   }
   for (int role = 0; role < TC_ROLES; role++)
     if (strcmp(verb, tc_role_name(role)) == 0) {

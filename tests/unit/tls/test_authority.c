@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,4 +332,53 @@ Test(certs, what_cannot_be_revoked_or_renewed_is_refused_by_name) {
   tb_diag_clear(&diag);
   cr_assert_eq(tc_certs_renew(folder, "ca", 0, false, &diag), TB_OK, "%s", diag.text);
   cr_expect_eq(verify("server.pem", X509_PURPOSE_SSL_SERVER), X509_V_OK, "the authority's renewal");
+}
+
+static PKCS12 *read_pack(const char *name) {
+  FILE *f = fopen(file(name), "r");
+  cr_assert_not_null(f, "%s", name);
+  PKCS12 *pack = d2i_PKCS12_fp(f, NULL);
+  fclose(f);
+  cr_assert_not_null(pack, "%s", name);
+  return pack;
+}
+
+Test(certs, a_pack_has_certificate_key_and_authority_and_is_never_overwritten) {
+  struct tb_diag diag;
+  STACK_OF(X509) *chain = NULL;
+  EVP_PKEY *key = NULL;
+  X509 *cert = NULL;
+  struct stat st;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_certs_init(folder, default_days, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_certs_pack(folder, "reader", "a word", &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(stat(file("reader.p12"), &st), 0);
+  cr_expect_eq(st.st_mode & 07777, 0600);
+  PKCS12 *pack = read_pack("reader.p12");
+  cr_expect_neq(PKCS12_verify_mac(pack, "another", -1), 1);
+  cr_assert_eq(PKCS12_parse(pack, "a word", &key, &cert, &chain), 1);
+  X509 *want = read_cert("reader.pem"), *authority = read_cert("ca.pem");
+  cr_expect_eq(X509_cmp(cert, want), 0);
+  cr_expect_eq(X509_check_private_key(want, key), 1);
+  cr_assert_eq(sk_X509_num(chain), 1);
+  cr_expect_eq(X509_cmp(sk_X509_value(chain, 0), authority), 0);
+
+  cr_expect_eq(tc_certs_pack(folder, "reader", "a word", &diag), TB_REFUSED);
+  for (const char *const *other = (const char *const[]){ "agent", "server", "ca", NULL };
+       *other != NULL; other++) {
+    tb_diag_clear(&diag);
+    cr_expect_eq(tc_certs_pack(folder, *other, "a word", &diag), TB_REFUSED, "%s", *other);
+  }
+  for (const char *const *none = (const char *const[]){ "nobody", "../c/reader", "", NULL };
+       *none != NULL; none++) {
+    tb_diag_clear(&diag);
+    cr_expect_eq(tc_certs_pack(folder, *none, "a word", &diag), TB_NOTFOUND, "%s", *none);
+  }
+  X509_free(cert);
+  X509_free(want);
+  X509_free(authority);
+  EVP_PKEY_free(key);
+  sk_X509_pop_free(chain, X509_free);
+  PKCS12_free(pack);
 }

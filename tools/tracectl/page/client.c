@@ -38,7 +38,7 @@ static void on_closed(uv_handle_t *handle) {
   tb_mem_free(&c->server->mem, c, sizeof *c);
 }
 
-/* Also in a callback of its relay, which then gives up. */
+/* May be called in a callback of its relay, which then gives up. */
 void tk__client_close(struct tk__client *c) {
   if (c->closing) return;
   c->closing = true;
