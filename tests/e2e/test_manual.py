@@ -10,7 +10,7 @@ from harness import BUILD, DAEMON, FULL, SOURCE, Case
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 SHELLS = {"bash": "tracectl", "zsh": "_tracectl", "fish": "tracectl.fish"}
 # Values for the options, by the word that the help has for the value: a fixed one for these, else 1.
-VALUES = {"WHERE|@FILE": "none", "HOST:PORT|@FILE": "none:1", "T": "now", "SPAN": "10s", "HEX": "0" * 32, "A..B": "1..2", "W": "10s", "K": "alert", "EXPR": "sched.p99 > +20%"}
+VALUES = {"FIELD": "a: b", "WHERE|@FILE": "none", "HOST:PORT|@FILE": "none:1", "T": "now", "SPAN": "10s", "HEX": "0" * 32, "A..B": "1..2", "W": "10s", "K": "alert", "EXPR": "sched.p99 > +20%"}
 TABLE = {}  # what the program itself reads its options by
 OLD = {"from": "since", "to": "until", "start": "since", "end": "until", "rows": "top", "limit": "top", "format": "to"}
 SAID = {}  # what help printed, and man, is the same for all cases

@@ -25,6 +25,7 @@
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
+#include "tools/tracectl/url/url.h"
 
 enum {
   CHUNK_BYTES = 16 << 10,
@@ -216,6 +217,7 @@ const struct tk_option tk_report_options[] = {
             "functions in which waits and system calls are idle, besides those of 'tracectl tables "
             "idle': 'main.worker,net:main.accept*,!main.main'"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
   TK_HELP(NULL, "Without FILE, of a collector's streams:"),
   TK_GROUP(tk_stream_options, AT(selector)),
   TK_OPTION(

@@ -90,7 +90,8 @@ static tb_rc read_key(const struct tk_option *option, const char *value, void *f
 const struct tk_option tk_url_options[] = {
   TK_OPTION(0, "seconds", "N", read_seconds, 0,
             "for a URL: how long the program is traced (5 without)"),
-  TK_OPTION(0, "header", "'NAME: VALUE'", read_header, 0, "for a URL: sent with the request"),
+  TK_OPTION(0, "header", "FIELD", read_header, 0,
+            "for a URL: 'NAME: VALUE', sent with the request; may be repeated"),
   TK_OPTION(0, "wait", NULL, read_wait, 0,
             "for a URL: while somebody else traces the program, try again for up to 10 min"),
   TK_OPTION(0, "keep", "OUT", read_keep, 0, "for a URL: also keep the trace in this file"),
