@@ -67,18 +67,22 @@ oracle: deps ## a million broken traces through our reader (ASAN+UBSAN) and Go's
 	@cmake --build --preset asan --target oracle_compare
 	@tests/oracle/run.sh build/asan/tests/oracle_compare $${ORACLE_COUNT:-1000000} $${ORACLE_SEED:-1}
 
-install: deps ## install into PREFIX (/usr/local), below DESTDIR if set
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
-	@cmake --build --preset release
-	@cmake --install build/release
+install: ## install into PREFIX (/usr/local), below DESTDIR if set; builds no tests
+	@tools/deps.sh build
+	@cmake --preset product -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build --preset product
+	@cmake --install build/product
 
-packages: build ## Debian packages: build/packages/*.deb (install them with apt install ./build/packages/*.deb)
+packages: ## Debian packages: build/packages/*.deb (install them with apt install ./build/packages/*.deb); builds no tests
+	@tools/deps.sh build
+	@cmake --preset product >/dev/null
+	@cmake --build --preset product
 	@tools/packages.sh
 
 format: deps ## clang-format over our C
 	@git ls-files '*.c' '*.h' | xargs build/python/clang_format/data/bin/clang-format -i
 
 clean: ## remove the builds (a downloaded Go stays)
-	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/mutants build/demo build/bench build/go-tools
+	@rm -rf build/dev build/release build/product build/asan build/tsan build/fuzz build/coverage build/mutants build/demo build/bench build/go-tools
 
 .PHONY: help deps build demo test unit lint check flake engines soak abi fault sim mutants bench fuzz-smoke coverage oracle install packages format clean

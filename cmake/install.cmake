@@ -35,6 +35,12 @@ set(pc_libdir ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY})
 configure_file(cmake/traceonline.pc.in pkgconfig/traceonline.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/traceonline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# Where help texts say that they are.
+set(documents ANALYSES CONVERT DIFF GLOSSARY HTTP OPERATIONS PROTOCOL QUERY REPORTS TRIGGERS)
+list(TRANSFORM documents REPLACE "(.+)" "docs/\\1.md")
+install(FILES ${documents} docs/openapi.json DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tracecollect-tools COMPONENT tools)
+install(DIRECTORY docs/guide DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tracecollect-tools COMPONENT tools)
+
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME collector)
 
 # The service: units, the group, and a configuration that is copied to /etc once. Paths are filled in when

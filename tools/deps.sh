@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh [demo|browser|clang]: installs the Debian packages that build, tests and demo need, and Go if there is
+# deps.sh [build|demo|browser|clang]: installs the Debian packages that build, tests and demo need, and Go if there is
 # none.
 #
+#   build     only what `make packages` and `make install` need: nothing for tests, no Go, no Python packages
 #   demo      without packages that only tests need
 #   browser   a Chromium too, for the tests of the page (120 MB to fetch, some 40 s)
 #   clang     clang and llvm too, for `make coverage` and libFuzzer
@@ -18,7 +19,7 @@ python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml=
 lint_tools=(typos==1.52.0 clang-format==14.0.6) # another clang-format lays out otherwise
 python_dir=build/python
 
-build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
+build_packages=(build-essential cmake file ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libxxhash-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev libcurl4-openssl-dev python3)
 test_packages=(abigail-tools buildah clang-tidy cppcheck libcriterion-dev lintian man-db mmdebstrap mold protobuf-compiler redis-tools shellcheck sqlite3 strace systemd systemd-container time tmux valgrind zstd)
 allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # with which the preload library is tested
@@ -74,6 +75,12 @@ install_lint_tools() {
   python3 -m pip install -q --root-user-action=ignore --upgrade --target "$python_dir" "${lint_tools[@]}"
 }
 
+if [ "${1:-}" = build ]; then
+  if command -v dpkg-query >/dev/null; then install_packages "${build_packages[@]}"
+  else say "this is no Debian; make sure of: ${build_packages[*]}"
+  fi
+  exit 0
+fi
 if command -v dpkg-query >/dev/null; then
   [ "${1:-}" = demo ] && test_packages=(libcriterion-dev) # required by cmake
   [ -z "${CI:-}" ] || [ "${1:-}" = demo ] || test_packages+=("${ci_packages[@]}")

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# packages.sh [BUILD [FOLDER]]: makes the Debian packages of a build (build/release) in a folder (build/packages).
+# packages.sh [BUILD [FOLDER]]: makes the Debian packages of a build (build/product) in a folder (build/packages).
 set -eu
 cd "$(dirname "$0")/.."
-build=${1:-build/release}
+build=${1:-build/product}
 out=$(realpath -m "${2:-build/packages}")
 rm -rf "$out" && mkdir -p "$out"
 umask 022 # lintian and dpkg look at the folders' rights

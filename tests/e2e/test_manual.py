@@ -195,6 +195,19 @@ class Manual(Case):
                      "zsh/site-functions/_tracectl", "fish/vendor_completions.d/tracectl.fish"):
             self.assertGreater((share / file).stat().st_size, 200, file)
 
+    def test_documents_that_texts_name_are_installed(self):
+        self.run_program("cmake", "--install", BUILD, "--prefix", self.folder / "usr", "--component", "tools")
+        texts = [self.tracectl("help", verb).out for verb in self.verbs]
+        texts += [self.run_program(DAEMON, "--print-default-config").out, self.run_program(BUILD / "bin/tracecollect-actions", "--help").out]
+        names = set(re.findall(r"([\w/-]+)\.md\b", " ".join(texts)))
+        self.assertIn("/usr/share/doc/tracecollect-tools/QUERY", names)
+        folder = self.folder / "usr/share/doc/tracecollect-tools"
+        for name in names:
+            self.assertTrue((folder / f"{name.rsplit('/', 1)[-1]}.md").is_file(), name)
+            self.assertIn(name.rpartition("/")[0], ("", "/usr/share/doc/tracecollect-tools"), name)
+        for guide in (SOURCE / "docs/guide").iterdir():
+            self.assertEqual((folder / "guide" / guide.name).read_bytes(), guide.read_bytes())
+
     def test_completion_is_written_for_shells_that_are_known(self):
         for shell in SHELLS:
             script = (BUILD / "completion" / SHELLS[shell]).read_text()

@@ -184,7 +184,8 @@ static const struct tk_option options[] = {
 
 static int print_help(void) {
   puts("Usage: tracecollect-actions [OPTION]...\n"
-       "Runs the commands and calls the URLs that rules of triggers name (docs/TRIGGERS.md).\n");
+       "Runs the commands and calls the URLs that rules of triggers name\n"
+       "(TRIGGERS.md in /usr/share/doc/tracecollect-tools, in a checkout in docs).\n");
   tk_options_print(options, NULL, NULL);
   return TK_DONE;
 }

@@ -163,7 +163,7 @@ If not empty: no colours.
 Lines of KEY = VALUE with the keys server, certs, tls\-ca, tls\-cert and tls\-key; the
 environment goes before it, and options before that.
 .TP
-.IR /run/tracecollect ,\  ./tracecollect\-data
+.IR /run/tracecollect ,\  /var/lib/tracecollect ,\  ./tracecollect\-data
 Where a collector's sockets are looked for when nothing names one.
 .SH SEE ALSO
 .BR tracectl\-connect (1),
@@ -186,7 +186,9 @@ without it no file is read. A key
 .I section.key
 is written as a mapping, and given as
 .BI \-\-set\  SECTION.KEY=VALUE
-on the command line, which goes before the file. Sizes take KiB, MiB, GiB, KB, MB, GB; times
+on the command line, or as
+.BI TRACECOLLECTD_SET_SECTION_KEY= VALUE
+in the environment. The command line goes before the environment, and that before the file. Sizes take KiB, MiB, GiB, KB, MB, GB; times
 ns, us, ms, s, m, h, d. An unknown key is an error that names its line.
 .SH EXAMPLE
 .nf

@@ -23,7 +23,8 @@ const struct tk_verb tk_help_connect = {
       "The environment has what no option says: TRACECTL_SERVER, TRACECTL_CERTS, TRACECTL_TLS_CA "
       "and so on; then lines of KEY = VALUE in ~/.config/tracectl.conf (TRACECTL_CONFIG names "
       "another file). If nothing names a collector, it is the one of this host: "
-      "/run/tracecollect/http.sock, else ./tracecollect-data/http.sock.\n",
+      "/run/tracecollect/http.sock, else /var/lib/tracecollect/http.sock, else "
+      "./tracecollect-data/http.sock.\n",
   .options = tk_client_options,
 };
 

@@ -3,7 +3,7 @@
  *
  * Its address: --server HOST (port 7073), HOST:PORT, http://... or https://..., unix:PATH, or @FILE (a collector's
  * --ready-file); else TRACECTL_SERVER, else `server` in the configuration file, else http.sock in /run/tracecollect, else in
- * ./tracecollect-data. Certificates likewise: --certs DIR (ca.pem, reader.pem, reader.key), single files by --tls-ca,
+ * /var/lib/tracecollect, else in ./tracecollect-data. Certificates likewise: --certs DIR (ca.pem, reader.pem, reader.key), single files by --tls-ca,
  * --tls-cert, --tls-key.
  *
  * Memory    an answer is lent until the next request or the close.

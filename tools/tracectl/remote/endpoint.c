@@ -179,19 +179,22 @@ static tb_rc take_host(const char *text, struct tb_diag *diag, struct tk_endpoin
 }
 
 static tb_rc take_socket_here(struct tb_diag *diag, struct tk_endpoint *out) {
-  static const char *const paths[] = { "/run/tracecollect/http.sock",
+  /* A packaged collector has it where systemd does not run; where it does, that folder is closed to others. */
+  static const char unmanaged[] = "/var/lib/tracecollect/http.sock";
+  static const char *const paths[] = { "/run/tracecollect/http.sock", unmanaged,
                                        "./tracecollect-data/http.sock" };
   const char *denied = NULL;
 
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
     if (access(paths[i], F_OK) == 0) return set_socket(paths[i], diag, out);
-    if (errno == EACCES && denied == NULL) denied = paths[i];
+    if (errno == EACCES && paths[i] != unmanaged && denied == NULL) denied = paths[i];
   }
   if (denied != NULL)
     return tb_fail(diag, TB_IO, "%s: permission denied; readers are members of its group", denied);
   return tb_fail(diag, TB_NOTFOUND,
-                 "no collector here: there is neither %s nor %s; name one with --server", paths[0],
-                 paths[1]);
+                 "no collector here: there is neither %s nor %s nor %s; name one with --server, or "
+                 "start one: tracecollectd",
+                 paths[0], paths[1], paths[2]);
 }
 
 /* Prefers the collector's socket, if we may use it. */
