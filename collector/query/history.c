@@ -244,8 +244,7 @@ static tb_rc read_select(const Tracecollect__V1__HistoryRequest *ask, struct tb_
 }
 
 static bool is_of_service(const struct tc_select *select) {
-  return select->service != NULL && *select->service != '\0' && *select->instance == '\0' &&
-         select->stream == NULL;
+  return select->service != NULL && *select->service != '\0' && select->stream == NULL;
 }
 
 static tb_rc answer_history(struct tc_query_session *s, const Tracecollect__V1__HistoryRequest *ask,

@@ -124,7 +124,7 @@ static tb_rc collect(struct collecting *c, const struct tc_report_select *select
 }
 
 static bool is_of_service(const ReportRequest *ask) {
-  return *ask->service != '\0' && *ask->instance == '\0' && ask->stream.len == 0;
+  return *ask->service != '\0' && ask->stream.len == 0;
 }
 
 static tb_rc read_ask(const ReportRequest *ask, struct tb_diag *diag, struct collecting *c,
@@ -134,8 +134,7 @@ static tb_rc read_ask(const ReportRequest *ask, struct tb_diag *diag, struct col
   if (ask->stream.len != 0 && ask->stream.len != TC_REPORT_STREAM_BYTES)
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
   if (is_only && !is_of_service(ask))
-    return tb_fail(diag, TB_PROTOCOL,
-                   "sum=only needs a service, and neither an instance nor a stream");
+    return tb_fail(diag, TB_PROTOCOL, "sum=only needs a service, and no stream");
   c->sums = is_of_service(ask) && *ask->window != '\0' && strcmp(ask->sum, "none") != 0;
   c->only_sums = is_only;
   c->part_bytes = *ask->kind != '\0' ? PART_BYTES : PART_BYTES / TO_ANALYSIS_KINDS;

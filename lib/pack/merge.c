@@ -545,6 +545,7 @@ static tb_rc merge(struct merge *m, StreamReport *const *part, size_t parts) {
   tracecollect__v1__stream_report__init(m->sum);
   tracecollect__v1__report__init(m->report);
   TB_TRY(tp_merge_schema(m->arena, part, parts, !m->of_stretches, &is_whole, &m->report->schema));
+  if (!m->of_stretches) TB_TRY(tp_merge_streams(m->arena, part, parts, m->sum));
   TB_TRY(begin(m, part[0]));
   for (size_t i = 0; i < parts; i++) {
     m->is_last = i + 1 == parts;

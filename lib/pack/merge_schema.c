@@ -200,3 +200,23 @@ int tp_rows_compare(const TableSchema *schema, const Tracecollect__V1__Row *a,
   }
   return 0;
 }
+
+/* ---- streams ---- */
+
+enum { STREAMS_MAX = 1000 };
+
+tb_rc tp_merge_streams(struct tb_arena *arena, StreamReport *const *part, size_t parts,
+                       StreamReport *sum) {
+  size_t room = 0;
+
+  for (size_t i = 0; i < parts; i++) {
+    bool is_sum = part[i]->instances > 0;
+    const ProtobufCBinaryData *id = is_sum ? part[i]->streams : &part[i]->stream;
+    size_t n = is_sum ? part[i]->n_streams : part[i]->stream.len > 0;
+    for (size_t k = 0; k < n && sum->n_streams < STREAMS_MAX; k++) {
+      TB_TRY(TB_ARENA_GROW(arena, sum->streams, room, sum->n_streams));
+      sum->streams[sum->n_streams++] = id[k];
+    }
+  }
+  return TB_OK;
+}

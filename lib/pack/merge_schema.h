@@ -17,6 +17,9 @@
 TB_MUST tb_rc tp_merge_schema(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
                               size_t parts, bool of_streams, bool *out_whole,
                               Tracecollect__V1__ReportSchema **out);
+/* Collects the ids of the parts' streams. */
+TB_MUST tb_rc tp_merge_streams(struct tb_arena *arena, Tracecollect__V1__StreamReport *const *part,
+                               size_t parts, Tracecollect__V1__StreamReport *sum);
 /* Returns true for numbers that can be added up. */
 bool tp_field_is_number(const Tracecollect__V1__FieldSchema *field);
 /* Compares two rows in the schema's order; ties by the key texts, as an analysis does. Below 0: a is first. */

@@ -60,7 +60,7 @@ class Findings(Case):
         self.assertEqual([row["last_at"] for row in rows], sorted((row["last_at"] for row in rows), reverse=True))
         self.assertIn(f"finding: id={rows[0]['id']} kind=long_stop service=shop: ended", self.log("collector"))
         self.assertEqual(self.findings(collector, "--since", "now"), [])
-        self.assertEqual(self.findings(collector, "--service", "till"), [])
+        self.assertIn('no service "till"', collector.ask("findings", "--service", "till", "--json", expect=1).err)
         self.assertIn("findings: none", collector.ask("findings", "--open").err)
         text = collector.ask("findings", "--service", "shop").out.splitlines()
         self.assertRegex(text[0], r"^ID +STATE +SERVICE +KIND +BEGAN +LAST +COUNT +PEAK +WHAT$")

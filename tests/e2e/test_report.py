@@ -82,8 +82,17 @@ class Report(Case):
     def _expect_first(self, collector, merged):
         """Expects the sum before its parts as text and CSV, and only parts in lists, conditions and when an instance is named."""
         ask = ("report", "sched", "--service", "shop")
-        titles = [line for line in collector.ask(*ask).out.splitlines() if line.startswith("sched  shop")]
-        self.assertEqual([title.split("  (ended")[0] for title in titles], ["sched  shop: 2 instances", "sched  shop/one", "sched  shop/two"])
+        titles = [line for line in collector.ask(*ask, "--each").out.splitlines() if line.startswith("sched  shop")]
+        self.assertEqual([title.split("  (")[0] for title in titles], ["sched  shop: 2 instances", "sched  shop/one", "sched  shop/two"])
+        streams = {s["instance"]: s["stream"][:8] for s in collector.json_lines("status") if "stream" in s}
+        self.assertIn(f"sched  shop/one  (stream {streams['one']}, ended ", titles[1])
+        alone = collector.ask(*ask).out
+        self.assertEqual([line.split("  (")[0] for line in alone.splitlines() if line.startswith("sched  shop")], ["sched  shop: 2 instances"])
+        self.assertIn("\n2 streams are added up; --each shows each of them, --stream ID one:\n", alone)
+        for instance, stream in streams.items():
+            self.assertRegex(alone, rf"\n  {stream}  {instance} +closed ")
+        self.assertNotIn("added up", collector.ask(*ask, "--instance", "one").out)
+        self.assertIn("contradict", collector.ask(*ask, "--each", "--sum", expect=2).err)
         rows = list(csv.DictReader(io.StringIO(collector.ask(*ask, "--csv", "--table", "by_entry").out)))
         self.assertEqual(rows[0]["instance"], "")
         self.assertEqual(rows[0]["latency_count"], str(merged["tables"]["by_entry"][0]["latency"]["count"]))

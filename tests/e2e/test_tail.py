@@ -334,6 +334,21 @@ class Tail(Case):
         self.assertIsNone(watch.poll(), self.log("watch"))
 
     @suites("release", "asan")
+    def test_a_name_that_nobody_has_is_said_and_waited_for(self):
+        trace, collector = self.trace("g26-gens"), Collector(self)
+        collector.send(trace, "shop")
+        wait_until("it is known", lambda: any(s.get("service") == "shop" for s in collector.json_lines("status")))
+        topics = (("shpo/", 'no service "shpo"; did you mean "shop"?'), ("nope/", 'no service "nope"; known services: shop'),
+                  ("shop/on/", 'no instance "on" of shop; did you mean "one"?'))
+        for number, (topic, words) in enumerate(topics):
+            self.spawn(f"unknown{number}", TRACECTL, "tail", topic, "--server", collector.to, "--certs", self.certs)
+            wait_until(words, lambda: f"tracectl tail: {words}; waiting until there is\n" in self.log(f"unknown{number}"))
+        tail = self.spawn("later", TRACECTL, "tail", "later/", "-n", "1", "--server", collector.to, "--certs", self.certs)
+        wait_until("it waits", lambda: "waiting" in self.log("later"))
+        wait_until("its first line comes", lambda: collector.send(trace, "later") and tail.poll() == 0)
+        self.assertEqual(collector.ask("findings", "--service", "shpo", expect=1).err, 'tracectl findings: no service "shpo"; did you mean "shop"?\n')
+        self.assertEqual(collector.ask("findings", "--service", "later", "--since", "-1m").err, "tracectl findings: none\n")
+
     def test_what_cannot_be_asked_is_refused_with_a_reason(self):
         collector = Collector(self)
         for args, words in (

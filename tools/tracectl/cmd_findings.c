@@ -75,11 +75,22 @@ static void print_text(const findings_reply *reply, bool is_one) {
 
   tk_table_init(&table, "ID,STATE,SERVICE,KIND,BEGAN,LAST,>COUNT,>PEAK,WHAT");
   for (size_t i = 0; i < reply->n_findings; i++) add_row(&table, reply->findings[i]);
-  if (reply->n_findings > 0) tk_table_print(&table, stdout, false);
+  tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
   if (is_one && reply->n_findings == 1) print_more(reply->findings[0]);
-  if (reply->n_findings == 0) tk_note("findings", "none");
   if (reply->more) tk_note("findings", "there are more; --service, --since and --open choose");
+}
+
+/* A service may have findings, but no streams any more. */
+static tb_rc check_service(const struct findings_options *o, struct tk_client *client,
+                           struct tb_diag *diag) {
+  Tracecollect__V1__FindingsRequest any = TRACECOLLECT__V1__FINDINGS_REQUEST__INIT;
+  const struct tk_selector which = { .service = o->service };
+  const findings_reply *reply;
+
+  any.service = text_of(o->service);
+  TB_TRY(tk_client_ask(client, TP_ROUTE_FINDINGS, "", &any.base, diag, &reply));
+  return reply->n_findings > 0 ? TB_OK : tk_remote_check_names(client, &which, diag);
 }
 
 static tb_rc ask(const struct findings_options *o, enum tp_route_id route,
@@ -89,8 +100,11 @@ static tb_rc ask(const struct findings_options *o, enum tp_route_id route,
 
   TB_TRY(tk_client_open(&o->client, diag, &client));
   tb_rc rc = tk_client_ask(client, route, "", message, diag, &reply);
-  if (rc == TB_OK && !o->json) print_text(reply, is_one);
-  for (size_t i = 0; rc == TB_OK && o->json && i < reply->n_findings; i++)
+  bool is_none = rc == TB_OK && reply->n_findings == 0;
+  if (rc == TB_OK && is_none && o->service != NULL) rc = check_service(o, client, diag);
+  if (rc == TB_OK && is_none && !o->json) tk_note("findings", "none");
+  if (rc == TB_OK && !is_none && !o->json) print_text(reply, is_one);
+  for (size_t i = 0; rc == TB_OK && !is_none && o->json && i < reply->n_findings; i++)
     if (!tk_json_print(NULL, &reply->findings[i]->base)) rc = TB_NOMEM;
   tk_client_close(client);
   return rc;

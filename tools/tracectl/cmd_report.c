@@ -23,6 +23,7 @@
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
+#include "tools/tracectl/report/streams.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 #include "tools/tracectl/url/url.h"
@@ -40,7 +41,7 @@ struct report_options {
   struct tk_report_ask ask;
   struct tk_report_style style;
   const char *pprof, *table; /* NULL: none */
-  bool json, csv, schema, watch, no_progress, only_sum;
+  bool json, csv, schema, watch, no_progress, only_sum, each;
   unsigned window, rows, frames, threads; /* NOT_GIVEN if absent */
   struct tk_client_args client;
   struct tk_selector selector;
@@ -222,7 +223,10 @@ const struct tk_option tk_report_options[] = {
   TK_GROUP(tk_stream_options, AT(selector)),
   TK_OPTION(
       0, "sum", NULL, tk_read_flag, AT(only_sum),
-      "of a whole service only the sum of its streams, which is otherwise printed before them"),
+      "with --json or --csv: of a service only the sum of its streams, which is otherwise printed "
+      "before them"),
+  TK_OPTION(0, "each", NULL, tk_read_flag, AT(each),
+            "of a service each stream after the sum, which is otherwise printed alone"),
   TK_OPTION(
       0, "since", "T", tk_read_time, AT(selector.since_wall_ns),
       "of a time in the past, from the reports that the collector keeps: the sum of those that "
@@ -252,12 +256,22 @@ static void take_numbers(struct report_options *o) {
   o->ask.progress = !o->no_progress;
 }
 
+/* People get the sums of a service; programs each stream, too. */
+static bool shows_sums(const struct report_options *o) {
+  const struct tk_selector *which = &o->selector;
+  bool is_of_service = which->service != NULL && !which->has_stream;
+
+  return is_of_service && (o->only_sum || (!o->each && !o->json && !o->csv));
+}
+
 /* ---- output ---- */
 
 static int print_reports(const struct report_options *o, const struct tk_report_set *set,
                          const char *source) {
   enum tk_report_form form = o->json ? TK_REPORT_JSON : o->csv ? TK_REPORT_CSV : TK_REPORT_TEXT;
-  tb_rc rc = tk_report_set_print(set, form, o->csv_table, source, &o->style);
+  struct tk_report_set shown = *set;
+  if (shows_sums(o) && shown.n_merged > 0) shown.n = 0;
+  tb_rc rc = tk_report_set_print(&shown, form, o->csv_table, source, &o->style);
 
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
@@ -326,9 +340,15 @@ static int report_file(const struct report_options *o, const char *path) {
 
 /* ---- a collector's streams ---- */
 
+static int report_none(const struct report_options *o, struct tk_client *client) {
+  const char *known = "no stream matches that has a generation in order yet", *text;
+
+  text = tk_remote_no_match(client, &o->selector, known);
+  if (text == known && is_of_past(o)) text = tk_report_kept_none(client, &o->selector);
+  return tk_fail("report", "%s", text);
+}
+
 static int report_once(const struct report_options *o, struct tk_client *client) {
-  const char *none = is_of_past(o) ? "no report is kept of that time"
-                                   : "no stream matches that has a generation in order yet";
   struct tk_report_set set;
   struct tb_diag diag;
   uint64_t damaged = 0;
@@ -345,8 +365,9 @@ static int report_once(const struct report_options *o, struct tk_client *client)
     code = tk_remote_fail("report", rc, &diag);
   } else {
     code = output_reports(o, &set, NULL);
-    if (code == TK_DONE && set.n == 0)
-      code = tk_fail("report", "%s", tk_remote_no_match(client, &o->selector, none));
+    if (code == TK_DONE && set.n > 0 && shows_sums(o) && !o->json && !o->csv)
+      tk_report_streams_print(client, &o->selector, &set);
+    if (code == TK_DONE && set.n == 0) code = report_none(o, client);
   }
   tk_report_set_fini(&set);
   return code;
@@ -415,11 +436,13 @@ static int report_live(struct report_options *o) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  if (o->only_sum && (which->service == NULL || which->instance != NULL || which->has_stream))
-    return tk_usage("report", "--sum needs --service, and neither --instance nor --stream");
+  if (o->only_sum && (which->service == NULL || which->has_stream))
+    return tk_usage("report", "--sum needs --service, and no --stream");
+  if (o->only_sum && o->each) return tk_usage("report", "--sum and --each contradict each other");
   if (is_of_past(o) && (o->watch || o->window != NOT_GIVEN))
     return tk_usage("report", "--since and --until cannot be combined with --watch or --window");
-  o->ask.sum = o->only_sum ? TK_SUM_ONLY : TK_SUM_FIRST;
+  bool needs_each = !o->only_sum && (o->fail_on.n > 0 || o->pprof != NULL);
+  o->ask.sum = shows_sums(o) && !needs_each ? TK_SUM_ONLY : TK_SUM_FIRST;
   tb_rc rc = tk_selector_check(&o->selector, &diag);
   if (rc == TB_OK) rc = tk_remote_open(&o->client, &o->selector, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);

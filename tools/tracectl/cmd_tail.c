@@ -136,6 +136,22 @@ static int follow_all(struct tailing *t) {
   return code;
 }
 
+/* A program may start later, so an unknown name is no error. */
+static void note_unknown(struct tk_tail_ask *ask) {
+  const struct tk_selector which = {
+    .service = *ask->service != '\0' && !ask->service_is_prefix ? ask->service : NULL,
+    .instance = *ask->instance != '\0' && !ask->instance_is_prefix ? ask->instance : NULL,
+  };
+  struct tk_client *client;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (tk_client_open(&ask->client, &diag, &client) != TB_OK) return; /* what follows reports it */
+  if (tk_remote_check_names(client, &which, &diag) == TB_NOTFOUND)
+    tk_note("tail", "%s; waiting until there is", diag.text);
+  tk_client_close(client);
+}
+
 int tk_cmd_tail(int argc, char **argv) {
   /* static: threads may outlive this call. */
   static struct tailing t = { .ask = { .topic = "" } };
@@ -150,6 +166,7 @@ int tk_cmd_tail(int argc, char **argv) {
   if (rc == TB_OK) rc = tk_tail_resolve(&t.ask, &diag);
   if (rc == TB_OK) rc = tk_remote_find_stream(&t.ask.client, &t.ask.selector, &diag);
   if (rc != TB_OK) return tk_remote_fail("tail", rc, &diag);
+  note_unknown(&t.ask);
   tk_lines_init(&t.lines, t.ask.json, t.limit);
   code = follow_all(&t);
 

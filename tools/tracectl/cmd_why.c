@@ -15,9 +15,9 @@
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/output.h"
-#include "tools/tracectl/report/slowest.h"
 #include "tools/tracectl/report/text.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/why/slowest.h"
 #include "tools/tracectl/why/why.h"
 
 enum { CHUNK_BYTES = 16 << 10 };
@@ -85,7 +85,7 @@ static tb_rc fetch(struct why_options *o, struct tk_client *client, struct tb_di
                    struct tk_fetched_traces *out) {
   o->selector.last_ns = (uint64_t)to_window_length(window_of(o));
   if (o->ask.of.slow != NULL)
-    TB_TRY(tk_report_slowest(client, "why", o->ask.of.slow, window_of(o), &o->selector, diag));
+    TB_TRY(tk_why_slowest(client, "why", o->ask.of.slow, window_of(o), &o->selector, diag));
   return tk_fetch_last(client, "why", &o->selector, !o->no_progress, diag, out);
 }
 

@@ -37,7 +37,7 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   expect_piece(text, "\"service\":\"shop\",\"instance\":\"a:1\",\"kind\":\"orders\"");
   expect_piece(
       text, ",\"epochs\":1,\"ended_wall_ns\":0,\"instances\":0,\"time_ns\":0,\"thinned_events\":0,"
-            "\"analysed_share\":1,\"options\":{"
+            "\"streams\":[],\"analysed_share\":1,\"options\":{"
             "\"late_after_ns\":10000000},"
             "\"figures\":{\"served\":{\"count\":13,\"total_ns\":3000160,\"min_ns\":"
             "5,\"max_ns\":2000000,\"p50_ns\":10,");

@@ -3,8 +3,10 @@
  * all streams. */
 #include "tools/tracectl/report/kept.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "config/times.h"
 #include "pack/sum.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -107,11 +109,49 @@ static tb_rc ask_kinds(struct reading *r, const struct tk_report_ask *ask,
   return TB_OK;
 }
 
+/* Extends the time to the begin and the end of what is kept. */
+static tb_rc find_times(struct tk_client *client, const struct tk_selector *selector,
+                        uint64_t *out_from_ns, uint64_t *out_until_ns, struct tb_diag *diag) {
+  struct tk_selector any = { .service = selector->service, .instance = selector->instance };
+  struct tk_report_ask ask = { .kind[TO_ANALYSIS_STW] = true, .sum = TK_SUM_NONE };
+  struct tk_report_set set;
+  uint64_t damaged;
+
+  tk_report_set_init(&set);
+  tb_rc rc = tk_report_kept(client, &ask, &any, &set, &damaged, diag);
+  for (size_t i = 0; rc == TB_OK && i < set.n; i++) {
+    const StreamReport *report = set.report[i];
+    if (report->from_wall_ns < *out_from_ns) *out_from_ns = report->from_wall_ns;
+    if (report->until_wall_ns > *out_until_ns) *out_until_ns = report->until_wall_ns;
+  }
+  tk_report_set_fini(&set);
+  return rc;
+}
+
+const char *tk_report_kept_none(struct tk_client *client, const struct tk_selector *selector) {
+  static char text[160];
+  char from[TC_TIME_BYTES], until[TC_TIME_BYTES];
+  uint64_t from_ns = UINT64_MAX, until_ns = 0;
+  struct tb_diag ignored;
+
+  tb_diag_clear(&ignored);
+  tb_rc rc = find_times(client, selector, &from_ns, &until_ns, &ignored);
+  if (rc != TB_OK) return "no report is kept of that time";
+  if (until_ns == 0)
+    return "no report is kept of that time, and none of another: the first is made when a stream "
+           "is "
+           "as old as the collector's reports.every";
+  tc_time_format(from_ns, from);
+  tc_time_format(until_ns, until);
+  snprintf(text, sizeof text, "no report is kept of that time; there are some of %s to %s", from,
+           until);
+  return text;
+}
+
 tb_rc tk_report_kept(struct tk_client *client, const struct tk_report_ask *ask,
                      const struct tk_selector *selector, struct tk_report_set *set,
                      uint64_t *out_damaged, struct tb_diag *diag) {
-  bool is_service =
-      selector->service != NULL && selector->instance == NULL && !selector->has_stream;
+  bool is_service = selector->service != NULL && !selector->has_stream;
   struct reading r = { .client = client, .set = set, .sum = is_service ? ask->sum : TK_SUM_NONE };
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {

@@ -12,4 +12,7 @@ TB_MUST tb_rc tk_report_kept(struct tk_client *client, const struct tk_report_as
                              const struct tk_selector *selector, struct tk_report_set *set,
                              uint64_t *out_damaged, struct tb_diag *diag);
 
+/* Says that nothing is kept of the selected time, and of which time there is something. Lent until the next call. */
+const char *tk_report_kept_none(struct tk_client *client, const struct tk_selector *selector);
+
 #endif

@@ -14,6 +14,7 @@
 #include "pack/distribution.h"
 #include "pack/report_read.h"
 #include "pack/trim.h"
+#include "tools/tracectl/remote/names.h"
 #include "tools/tracectl/report/cell.h"
 #include "tools/tracectl/report/table_text.h"
 #include "tools/tracectl/term/format_units.h"
@@ -264,7 +265,7 @@ static void print_generations(const StreamReport *report, Style *style) {
 
 static void print_title(const StreamReport *report, const char *source, Style *style) {
   char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
-  char ended[TC_TIME_BYTES], count[TK_FORMAT_BYTES];
+  char ended[TC_TIME_BYTES], count[TK_FORMAT_BYTES], id[TK_STREAM_TEXT];
   uint64_t ns = report->time_ns > 0 ? report->time_ns
                                     : (uint64_t)report->until_ns - (uint64_t)report->from_ns;
   bool is_sum = report->instances > 0;
@@ -276,10 +277,15 @@ static void print_title(const StreamReport *report, const char *source, Style *s
              tk_format_count(report->instances, count), report->instances == 1 ? "" : "s");
   else
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
-  if (report->ended_wall_ns != 0) {
-    tc_time_format(report->ended_wall_ns, ended);
-    snprintf(line + strlen(line), sizeof(line) - strlen(line), "  (ended %s)", ended);
-  }
+  if (report->n_streams > report->instances)
+    snprintf(line + strlen(line), sizeof(line) - strlen(line), ", %zu streams", report->n_streams);
+  bool has_stream = source == NULL && !is_sum && report->stream.len > 0;
+  tc_time_format(report->ended_wall_ns, ended);
+  if (has_stream || report->ended_wall_ns != 0)
+    snprintf(line + strlen(line), sizeof(line) - strlen(line), "  (%s%s%s%s%s)",
+             has_stream ? "stream " : "", has_stream ? tk_stream_text(&report->stream, 8, id) : "",
+             has_stream && report->ended_wall_ns != 0 ? ", " : "",
+             report->ended_wall_ns != 0 ? "ended " : "", report->ended_wall_ns != 0 ? ended : "");
   tk_plain_text(line);
   tk_heading_print(line, style);
   fputs("window ", style->out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/report/slowest.h"
+#include "tools/tracectl/why/slowest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,8 +121,8 @@ static tb_rc take(const struct search *s, const char *verb, uint64_t window_ns,
   return TB_OK;
 }
 
-tb_rc tk_report_slowest(struct tk_client *client, const char *verb, const char *type,
-                        enum to_window window, struct tk_selector *selector, struct tb_diag *diag) {
+tb_rc tk_why_slowest(struct tk_client *client, const char *verb, const char *type,
+                     enum to_window window, struct tk_selector *selector, struct tb_diag *diag) {
   struct tk_report_ask ask = { .window = window, .sum = TK_SUM_NONE, .verb = verb };
   uint64_t window_ns = (uint64_t)to_window_length(window);
   struct tk_report_set set;
