@@ -62,8 +62,6 @@ void tc_feed_encoder_slice(struct tc_feed_encoder *source);
 void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 /* Sends alerts for calls that have been open too long. */
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
-/* Writes a sentence for people, "convoy of 5 goroutines: they wait at ...". */
-void tc_finding_words(const struct to_finding *finding, char *out, size_t bytes);
 /* Sends an alert for a finding of a generation whose last event was at now. id: of the kept finding; 0: none. Returns false if nobody
  * subscribes. */
 bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,

@@ -4,34 +4,19 @@
 #include <stdio.h>
 
 #include "collector/analysis/feed_private.h"
+#include "pack/summary/summary.h"
 
-/* Text before and after the count of goroutines, if the finding has a count. */
 static const struct {
-  const char *id, *before, *after;
+  const char *id;
   Tracecollect__V1__AlertKind kind;
 } kinds[TO_FINDINGS] = {
-#define KIND(ID, id, before, after)                                                                \
-  [TO_FINDING_##ID] = { "/finding/" id, before, after, TRACECOLLECT__V1__ALERT_KIND__ALERT_##ID }
-  KIND(DEADLOCK, "deadlock", "suspected deadlock of ", ""),
-  KIND(CONVOY, "convoy", "convoy of ", ""),
-  KIND(STALL, "stall", "a system call holds up ", ""),
-  KIND(LEAK, "leak", "", " may never end"),
-  KIND(ASSISTS, "assists", "goroutines help the garbage collector", ""),
-  KIND(STARVED, "starved", "goroutines wait for Ps", ""),
-  KIND(MISNESTED, "misnested", "regions end in the wrong order", ""),
+#define KIND(ID, id)                                                                               \
+  [TO_FINDING_##ID] = { "/finding/" id, TRACECOLLECT__V1__ALERT_KIND__ALERT_##ID }
+  KIND(DEADLOCK, "deadlock"),   KIND(CONVOY, "convoy"),   KIND(STALL, "stall"),
+  KIND(LEAK, "leak"),           KIND(ASSISTS, "assists"), KIND(STARVED, "starved"),
+  KIND(MISNESTED, "misnested"),
 #undef KIND
 };
-
-void tc_finding_words(const struct to_finding *finding, char *out, size_t bytes) {
-  char count[40] = "";
-
-  if (finding->count > 0)
-    snprintf(count, sizeof count, "%" PRIu64 " goroutine%s", finding->count,
-             finding->count == 1 ? "" : "s");
-  snprintf(out, bytes, "%s%s%s%s%.*s", kinds[finding->kind].before, count,
-           kinds[finding->kind].after, finding->words.len > 0 ? ": " : "", (int)finding->words.len,
-           finding->words.data);
-}
 
 static void show(struct tc_feed_encoder *source, const struct to_finding *finding, uint64_t id,
                  to_ns now) {
@@ -47,7 +32,7 @@ static void show(struct tc_feed_encoder *source, const struct to_finding *findin
   alert.begin_ns = finding->since;
   alert.goroutine = finding->goroutine;
   alert.thread = TO_NONE;
-  tc_finding_words(finding, text, sizeof text);
+  tp_finding_words(finding, text, sizeof text);
   tc__publish_alert(source, &alert, finding->stack, now, text);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "collector/analysis/private.h"
+#include "pack/summary/summary.h"
 
 /* One that continues is passed on at most once in this time of the stream's clock. */
 static const to_ns again_every_ns = 1000000000;
@@ -53,7 +54,7 @@ static struct tc_seen pass_finding(struct tc__analysed *s, const struct to_findi
                                   .amount = finding->count,
                                   .times = begins };
 
-  tc_finding_words(finding, words, sizeof words);
+  tp_finding_words(finding, words, sizeof words);
   return pass_on(s, &sighting, finding->stack, finding->since, v->last_ns);
 }
 

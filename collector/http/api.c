@@ -47,6 +47,7 @@ ANSWER(streams, StatusReply, tc_query_status(session, &diag, &reply))
 ANSWER(segments, ListReply, tc_query_list(session, ASKED(ListRequest), &diag, &reply))
 ANSWER(firings, FiringsReply, tc_query_firings(session, ASKED(FiringsRequest), &diag, &reply))
 ANSWER(findings, FindingsReply, tc_query_findings(session, ASKED(FindingsRequest), &diag, &reply))
+ANSWER(summary, SummaryReply, tc_query_summary(session, ASKED(SummaryRequest), &diag, &reply))
 ANSWER(triggers, TriggerReply, tc_query_triggers(session, NULL, NULL, &diag, &reply))
 ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply))
 #undef ASKED

@@ -295,6 +295,7 @@ void tc__jobs_end(struct tc_http *http); /* cancels all jobs and waits for runni
 void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_firings(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_findings(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_summary(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_finding_mute(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *session);

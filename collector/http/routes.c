@@ -65,6 +65,7 @@ static const struct work {
   [TP_ROUTE_SEGMENTS] = { TC__LANE_QUICK, tc__api_segments },
   [TP_ROUTE_REPORTS] = { TC__LANE_QUICK, tc__api_reports },
   [TP_ROUTE_REPORT] = { TC__LANE_QUICK, tc__api_report },
+  [TP_ROUTE_SUMMARY] = { TC__LANE_QUICK, tc__api_summary },
   [TP_ROUTE_HISTORY] = { TC__LANE_QUICK, tc__api_history },
   [TP_ROUTE_FIRINGS] = { TC__LANE_QUICK, tc__api_firings },
   [TP_ROUTE_FINDINGS] = { TC__LANE_QUICK, tc__api_findings },

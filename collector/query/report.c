@@ -123,6 +123,17 @@ static tb_rc collect(struct collecting *c, const struct tc_report_select *select
   return TB_OK;
 }
 
+tb_rc tc__query_sums(struct tc_query_session *s, const struct tc_report_select *select,
+                     Tracecollect__V1__ReportReply *out) {
+  struct collecting c = {
+    .s = s, .sums = true, .only_sums = true, .part_bytes = PART_BYTES / TO_ANALYSIS_KINDS
+  };
+
+  tb_rc rc = collect(&c, select, out);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) tp_sum_fini(&c.kind[k].sum);
+  return rc;
+}
+
 static bool is_of_service(const ReportRequest *ask) {
   return *ask->service != '\0' && ask->stream.len == 0;
 }

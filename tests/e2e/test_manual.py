@@ -122,7 +122,7 @@ class Manual(Case):
         groups = re.findall(r"(?m)^(\S.*):\n((?:  .*\n)+)", self.help())
         self.assertEqual([name for name, _ in groups], ["On a first day", "Read a file", "Ask a collector", "Run a collector", "Write traces"])
         shown = [re.findall(r"(?m)^  ([a-z]+) +\S", rows) for _, rows in groups]
-        self.assertEqual(shown[0], ["status", "top", "findings", "page", "report", "tail", "list", "fetch", "query", "convert"])
+        self.assertEqual(shown[0], ["status", "top", "findings", "page", "report", "why", "tail", "list", "fetch", "query", "convert"])
         self.assertEqual(sorted(sum(shown, ["help"])), sorted(self.verbs))
         self.assertIn("'tracectl help connect'", self.help())
 

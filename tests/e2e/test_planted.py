@@ -129,6 +129,19 @@ class Planted(PlantedCase):
         events = self.tracectl("query", "--csv", TRACES["misnested"], "SELECT count(*) FROM events")
         self.assertIn("its innermost is", events.err)
 
+    def test_the_first_sentence_names_the_cause(self):
+        """A busy machine may add others behind it."""
+        for fault, cause in (("slow", r"Task checkout: .* a system call at main\.\(\*shop\)\.flush:\d+ took "), ("convoy", r"Contention: convoy of \d goroutines: .*main\.\(\*shop\)\.reserve:"),
+                             ("deadlock", r"Suspected deadlock of 3 goroutines: .*main\.take:"), ("leak", r"Goroutine leak: .*created at main\.\(\*shop\)\.plantLeak, they wait at main\.\(\*shop\)\.forgotten"),
+                             ("fsync", r"A system call holds up 1 goroutine: .*main\.\(\*shop\)\.flusher.* main\.slowSync:"), ("assist", r"GC pressure: .*goroutines of main\.\(\*shop\)\.hoarder"),
+                             ("starved", r"Short of CPU: .*goroutines of main\.\(\*shop\)\.plantStarved\.func1"), ("misnested", r"Regions end in the wrong order: at main\.\(\*shop\)\.dispatch ")):
+            with self.subTest(fault=fault):
+                lines = self.tracectl("report", TRACES[fault], expect=fault == "misnested").out.splitlines()
+                self.assertLessEqual(len(lines), 15)
+                self.assertRegex(" ".join(" ".join(lines[1:]).split()), rf"^1\. {cause}")
+        kinds = [json.loads(line)["kind"] for line in self.tracectl("report", TRACES["none"], "--json").out.splitlines()]
+        self.assertEqual([kind for kind in kinds if kind not in ("nothing", "task", "latency", "stop", "wait", "call", "lock")], [])
+
     def test_where_nothing_is_planted_nothing_is_found(self):
         self.assertEqual(self.report("contention", "none")["figures"]["convoys"], 0)
         self.assertEqual([row for row in self.report("block", "none")["tables"]["waiting_now"] if row["reason"] == "sync" and not row["idle"]], [])
@@ -231,6 +244,7 @@ class Alerts(HeardAtOnce, PlantedCase):
         for fault in faults:
             self.await_last("faults", fault, fault)
         Alerts.kept = self.collector.json_lines("findings", "--service", "shop")
+        Alerts.sentences = self.collector.json_lines("report", "--service", "shop")
         for kind in ("convoy", "deadlock"):
             fetch = next(row["fetch"] for row in self.kept if row["kind"] == kind and kind in row["instances"]).split()[1:-1]
             self.tracectl(*fetch, self.folder / f"kept-{kind}.trace", "--server", self.collector.to, "--certs", self.certs, "--no-progress")
@@ -323,6 +337,11 @@ class Alerts(HeardAtOnce, PlantedCase):
             self.assertLessEqual(found[0]["began_at"], found[0]["last_at"])
             self.assertEqual(found[0]["peak"] > 0, kind not in ("assists", "starved"))
         self.assertEqual([row for row in self.kept if "none" in row["instances"]], [])
+
+    def test_a_service_is_told_its_worst_findings_first(self):
+        self.assertEqual([s["kind"] for s in self.sentences[:3]], ["deadlock", "leak", "stall"])
+        self.assertTrue(all(s["open"] and s["service"] == "shop" for s in self.sentences[:3]))
+        self.assertLess({s["finding"] for s in self.sentences[:3]}, {row["id"] for row in self.kept})
 
     def test_of_nothing(self):
         self.assertEqual(self.of_fault["none"][1], [])

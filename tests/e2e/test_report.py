@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import shlex
 import subprocess
 import urllib.error
 import urllib.request
@@ -340,11 +341,30 @@ class Verb(Case):
 
     def test_a_wrong_kind_is_answered_with_the_right_one(self):
         trace = self.trace("g26-iter")
-        for said, *args in (('no report "sycall"; did you mean "syscall"?', "sycall", trace), ('did you mean "goroutines"?', "goroutine", trace),
+        for said, *args in (('no report and no file "sycall"; did you mean "syscall"?', "sycall", trace), ('did you mean "syscall"?', "sycall"), ('did you mean "goroutines"?', "goroutine", trace),
                             ('did you mean "leak"?', "leaks"), (f"tracectl report syscall {trace}", trace, "syscall"),
-                            (f"'tracectl report all {trace}'", trace), ("Each of them", "weather")):
+                            ("Each of them", "weather"), ("--csv needs a KIND, or all, before FILE", "--csv", trace), ("one FILE at a time", trace, trace),
+                            ("FILE cannot be combined", trace, "--service", "shop")):
             with self.subTest(args=args):
                 self.assertIn(said, self.tracectl("report", *args, expect=2).err)
+
+    def test_without_a_kind_what_stands_out_is_told_in_fifteen_lines(self):
+        """Each command that is offered shows more of it. `report all` begins with the same lines."""
+        for trace in map(self.trace, ("g26-gens", "g26-cgo", "g26-annot", "g22-mix", "g23-alloc")):
+            with self.subTest(trace=trace):
+                lines = self.tracectl("report", trace).out.splitlines()
+                self.assertTrue(2 <= len(lines) <= 15, lines)
+                self.assertRegex(lines[0], r"^\S+: [\d.]+ \S+, \d+ generations?, [\d,]+ events$")
+                self.assertRegex(lines[1], r"^1\. [A-Z]|^Nothing stands out: ")
+                self.assertEqual(self.tracectl("report", "all", trace).out.splitlines()[:len(lines) + 1], [*lines, ""])
+                sentences = [json.loads(line) for line in self.tracectl("report", trace, "--json").out.splitlines()]
+                self.assertEqual(sorted((s["weight"] for s in sentences), reverse=True), [s["weight"] for s in sentences])
+                for sentence in sentences:
+                    self.assertEqual(sentence["kind"] == "nothing", sentence["more"] == "")
+                    if sentence["more"]:
+                        self.assertNotEqual(self.tracectl(*shlex.split(sentence["more"])[1:]).out, "")
+        piped = self.tracectl("report", "-", given=trace.read_bytes())
+        self.assertNotIn("tracectl", piped.out, "it cannot be read again")
 
     def test_lines_fit_a_page_and_carry_no_control_characters(self):
         lines = self.tracectl("report", "all", self.trace("g26-cgo")).out.splitlines()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl report KIND [FILE]: analyses a trace file, or gets reports of a collector's live streams. Both fill a set
- * of reports, which is then printed. */
+/* tracectl report [KIND] [FILE]: analyses a trace file, or gets reports of a collector's live streams. Both fill a set
+ * of reports, which is then printed. Without KIND: what stands out in them. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,6 +24,7 @@
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/report/streams.h"
+#include "tools/tracectl/report/summary.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 #include "tools/tracectl/url/url.h"
@@ -264,6 +265,12 @@ static bool shows_sums(const struct report_options *o) {
   return is_of_service && (o->only_sum || (!o->each && !o->json && !o->csv));
 }
 
+/* Is it every report, as text? */
+static bool leads(const struct report_options *o) {
+  return o->kinds > 1 && !o->json && !o->csv && o->table == NULL && o->pprof == NULL && !o->watch &&
+         !is_of_past(o);
+}
+
 /* ---- output ---- */
 
 static int print_reports(const struct report_options *o, const struct tk_report_set *set,
@@ -328,12 +335,15 @@ static int output_reports(const struct report_options *o, struct tk_report_set *
   return code;
 }
 
-static int report_file(const struct report_options *o, const char *path) {
+static int report_file(struct report_options *o, const char *path) {
   struct tk_report_set set;
+  int code = TK_DONE;
 
   tk_report_set_init(&set);
+  o->ask.findings = leads(o);
   int broken = tk_report_file(path, &o->ask, &set);
-  int code = output_reports(o, &set, path);
+  if (leads(o)) code = tk_summary_lead_file(&set, path);
+  if (code == TK_DONE) code = output_reports(o, &set, path);
   tk_report_set_fini(&set);
   return broken != TK_DONE ? broken : code;
 }
@@ -358,6 +368,10 @@ static int report_once(const struct report_options *o, struct tk_client *client)
   tk_report_set_init(&set);
   tb_rc rc = is_of_past(o) ? tk_report_kept(client, &o->ask, &o->selector, &set, &damaged, &diag)
                            : tk_report_live(client, &o->ask, &o->selector, &set, &diag);
+  if (rc == TB_OK && leads(o) && set.n > 0) {
+    rc = tk_summary_lead(client, &o->selector, o->ask.window, &o->client, false, &diag);
+    putchar('\n');
+  }
   if (damaged > 0)
     tk_note("report", "%" PRIu64 " stretch%s left out, whose records are damaged", damaged,
             damaged > 1 ? "es" : "");
@@ -452,6 +466,33 @@ static int report_live(struct report_options *o) {
   return code;
 }
 
+/* ---- without KIND: what stands out ---- */
+
+static const char *needs_kind(const struct report_options *o) {
+  return o->csv             ? "--csv"
+         : o->table != NULL ? "--table"
+         : o->pprof != NULL ? "--pprof"
+         : o->schema        ? "--schema"
+         : o->watch         ? "--watch"
+         : o->only_sum      ? "--sum"
+         : is_of_past(o)    ? "--since"
+         : o->fail_on.n > 0 ? "--fail-on"
+                            : NULL;
+}
+
+static int summarize(struct report_options *o, int argc, char **argv) {
+  if (needs_kind(o) != NULL)
+    return tk_usage("report", "%s needs a KIND, or all, before FILE", needs_kind(o));
+  if (argc > 1) return tk_usage("report", "one FILE at a time");
+  if (argc == 0 && o->window == NOT_GIVEN) o->ask.window = TO_WINDOW_1MIN; /* what is so now */
+  if (argc == 0) return tk_summarize_live(&o->ask, &o->selector, &o->client, o->json);
+  if (is_remote(o))
+    return tk_usage("report", "FILE cannot be combined with options for a collector's streams");
+  return tk_summarize_file(&o->ask, argv[0], o->json);
+}
+
+/* ---- the verb ---- */
+
 static int report_schema(const struct report_options *o) {
   tb_rc rc = tk_schemas_print(o->schemas, o->kinds, o->json, &o->style);
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
@@ -460,8 +501,7 @@ static int report_schema(const struct report_options *o) {
 static int report(struct report_options *o, int argc, char **argv) {
   int code;
 
-  if (argc == 0)
-    return tk_usage("report", "KIND is required; 'tracectl report all' runs every report");
+  if (argc == 0 || !tk_is_kind(argv[0], argc > 1 ? argv[1] : NULL)) return summarize(o, argc, argv);
   if (strcmp(argv[0], "why") == 0) return tk_usage("report", "why is a verb: tracectl why [FILE]");
   if ((code = resolve_options(o, argv[0], argc > 1 ? argv[1] : NULL)) != TK_DONE) return code;
   if (argc > 2) return tk_usage("report", "one FILE at a time");

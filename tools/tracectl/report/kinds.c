@@ -17,6 +17,13 @@ static bool is_kind(const char *text) {
   return strcmp(text, "all") == 0 || strcmp(text, "why") == 0 || to_analysis_find(text, &kind);
 }
 
+bool tk_is_kind(const char *text, const char *next) {
+  bool is_path = text[strcspn(text, "/.:")] != '\0' || strcmp(text, "-") == 0;
+
+  if (is_kind(text) || (next != NULL && is_kind(next))) return true;
+  return !is_path && access(text, F_OK) != 0;
+}
+
 static void list_kinds(void) {
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
@@ -30,14 +37,12 @@ int tk_kind_unknown(const char *text, const char *next) {
 
   if (next != NULL && is_kind(next))
     return tk_usage("report", "KIND comes before FILE: tracectl report %s %s", next, text);
-  if (access(text, F_OK) == 0)
-    return tk_usage("report",
-                    "KIND is required before FILE; 'tracectl report all %s' runs them all", text);
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     tb_nearest_try(&nearest, to_analysis_name((enum to_analysis_kind)k));
   if (nearest.best != NULL)
-    return tk_usage("report", "no report \"%s\"; did you mean \"%s\"?", text, nearest.best);
-  fprintf(stderr, "tracectl report: no report \"%s\"; there are:\n", text);
+    return tk_usage("report", "no report and no file \"%s\"; did you mean \"%s\"?", text,
+                    nearest.best);
+  fprintf(stderr, "tracectl report: no report and no file \"%s\"; there are:\n", text);
   list_kinds();
   return TK_USAGE;
 }

@@ -7,6 +7,7 @@
 #include "pack/report.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/report/go_profile.h"
+#include "tools/tracectl/report/summary.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 
@@ -58,6 +59,7 @@ struct work {
   const struct tk_report_ask *ask;
   struct to_analyses *analyses;
   struct tk_go_profile profile;
+  struct tk_report_set *set;
 };
 
 static tb_rc take_events(void *self, const struct to_generation *gen, const struct to_event *events,
@@ -70,7 +72,9 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
 
 static tb_rc generation_ends(void *self, const struct to_generation *gen) {
   struct work *work = self;
-  return to_analyses_generation_ends(work->analyses, gen);
+
+  TB_TRY(to_analyses_generation_ends(work->analyses, gen));
+  return work->ask->findings ? tk_summary_note(work->set, work->analyses) : TB_OK;
 }
 
 static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *set) {
@@ -122,7 +126,7 @@ int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_
                                                                       : TO_STACKS_MAX_DEFAULT,
                                        .idle = ask->idle,
                                        .every_curve = ask->every_curve };
-  struct work work = { .ask = ask };
+  struct work work = { .ask = ask, .set = set };
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);
   if (rc != TB_OK) return tk_fail(ask->verb, "%s", tb_rc_text(rc));

@@ -11,6 +11,7 @@
 #include "proto/report.pb-c.h"
 
 struct tk_go_kind;
+struct tk_found;
 
 enum tk_sum { TK_SUM_NONE, TK_SUM_FIRST, TK_SUM_ONLY };
 
@@ -28,6 +29,7 @@ struct tk_report_ask {
   unsigned threads;                  /* for files: tools/tracectl/trace_file/trace_run.h */
   const struct tk_trace_range *part; /* for files; NULL: the whole file */
   enum tk_sum sum;                   /* of a whole service of a collector */
+  bool findings;                     /* for files: note what is found, too (report/summary.h) */
   const char *verb;                  /* in messages */
 };
 
@@ -37,6 +39,9 @@ struct tk_report_set {
   size_t n, room;
   Tracecollect__V1__StreamReport **merged; /* by kind, the sums of several streams' reports */
   size_t n_merged, merged_room;
+  struct tk_found **finding; /* of a file */
+  size_t found, found_room;
+  uint64_t turn;                           /* generations whose findings were noted */
   Tracecollect__V1__StreamReport *profile; /* for a file, Go's profile, or NULL */
 };
 

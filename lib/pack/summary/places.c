@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sentences about places of the program: system calls, locks, other waits, CPU time. Rows of one place are added up: reports have a row
+ * for each stack. */
+#include <stdio.h>
+#include <string.h>
+
+#include "pack/summary/private.h"
+
+enum { PLACES = 128, REASON_BYTES = 32, CALLS_LEAST = 10 };
+static const uint64_t ms = 1000000;
+
+typedef Tracecollect__V1__Report Report;
+typedef Tracecollect__V1__Row Row;
+
+struct place {
+  char at[TP__PLACE], other[TP__PLACE]; /* other: whoever ended the longest waits */
+  char reason[REASON_BYTES];
+  uint64_t count, total_ns, max_ns, most_of_other_ns;
+};
+
+struct places {
+  struct place *place;
+  size_t n;
+};
+
+static tb_rc places_new(struct tp_summary *summary, struct places *out) {
+  *out = (struct places){ 0 };
+  return tb_arena_alloc(summary->arena, PLACES * sizeof *out->place, &out->place);
+}
+
+/* Returns NULL if there are too many: rows are sorted, so what comes then is short. */
+static struct place *find_place(struct places *all, const char *at, const char *reason) {
+  struct place *p;
+
+  for (size_t i = 0; i < all->n; i++)
+    if (strcmp(all->place[i].at, at) == 0 && strcmp(all->place[i].reason, reason) == 0)
+      return &all->place[i];
+  if (all->n == PLACES) return NULL;
+  p = &all->place[all->n++];
+  *p = (struct place){ .count = 0 };
+  snprintf(p->at, sizeof p->at, "%s", at);
+  snprintf(p->reason, sizeof p->reason, "%.*s", REASON_BYTES - 1, reason);
+  return p;
+}
+
+static void add(struct place *p, const Tracecollect__V1__Distribution *d) {
+  p->count += d->count;
+  p->total_ns += d->total_ns;
+  if (d->max_ns > p->max_ns) p->max_ns = d->max_ns;
+}
+
+static const struct place *with_most(const struct places *all) {
+  const struct place *most = NULL;
+
+  for (size_t i = 0; i < all->n; i++)
+    if (most == NULL || all->place[i].total_ns > most->total_ns) most = &all->place[i];
+  return most;
+}
+
+static const struct place *with_longest(const struct places *all) {
+  const struct place *most = NULL;
+
+  for (size_t i = 0; i < all->n; i++)
+    if (most == NULL || all->place[i].max_ns > most->max_ns) most = &all->place[i];
+  return most;
+}
+
+/* ---- system calls ---- */
+
+/* The oldest call that is open; idle ones are in another table. */
+static tb_rc say_open_call(struct tp_summary *summary, const struct tp_summary_of *of) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_SYSCALL);
+  struct tp__draft draft = {
+    .kind = "call", .report = "syscall", .more = " --table blocked_now", .weight = 650
+  };
+  char place[TP__PLACE], age[TP__WORDS];
+  struct tp_table table;
+
+  if (!tp_report_table(r, "blocked_now", &table)) return TB_OK;
+  size_t stack = tp_table_column(&table, "stack"), age_at = tp_table_column(&table, "age_ns");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Row *row = table.table->rows[i];
+    uint64_t ns = (uint64_t)tp_row_number(row, age_at);
+    if (ns < 1000 * ms || !tp__place_words(r, tp_row_value(row, stack), place)) continue;
+    draft.place = place;
+    return tp__say(summary, of, &draft, "A system call at %s has not returned for %s", place,
+                   tp__ns_words(ns, age));
+  }
+  return TB_OK;
+}
+
+static tb_rc collect_calls(struct tp_summary *summary, const struct tp_summary_of *of,
+                           struct places *out) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_SYSCALL);
+  char place[TP__PLACE];
+  struct tp_table table;
+
+  *out = (struct places){ 0 };
+  if (!tp_report_table(r, "by_stack", &table)) return TB_OK;
+  TB_TRY(places_new(summary, out));
+  size_t stack = tp_table_column(&table, "stack"), calls = tp_table_column(&table, "calls");
+  size_t idle = tp_table_column(&table, "idle");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Row *row = table.table->rows[i];
+    const Tracecollect__V1__Distribution *d = tp_row_distribution(row, calls);
+    if (row->other || d == NULL || tp_row_number(row, idle) != 0) continue;
+    if (!tp__place_words(r, tp_row_value(row, stack), place)) continue;
+    struct place *p = find_place(out, place, "");
+    if (p != NULL) add(p, d);
+  }
+  return TB_OK;
+}
+
+tb_rc tp__longest_call(struct tp_summary *summary, const struct tp_summary_of *of,
+                       char out_place[TP__PLACE], uint64_t *out_ns) {
+  struct places all;
+
+  out_place[0] = '\0';
+  *out_ns = 0;
+  TB_TRY(collect_calls(summary, of, &all));
+  const struct place *p = with_longest(&all);
+  if (p == NULL) return TB_OK;
+  memcpy(out_place, p->at, sizeof p->at);
+  *out_ns = p->max_ns;
+  return TB_OK;
+}
+
+static tb_rc say_calls(struct tp_summary *summary, const struct tp_summary_of *of) {
+  struct tp__draft draft = { .kind = "call", .report = "syscall", .more = " --table by_stack" };
+  char max[TP__WORDS], total[TP__WORDS], count[TP__WORDS];
+  struct places all;
+
+  TB_TRY(collect_calls(summary, of, &all));
+  const struct place *p = with_longest(&all);
+  if (p == NULL || p->max_ns < ms) return TB_OK;
+  draft.place = p->at;
+  draft.weight = p->max_ns >= 100 * ms ? 450 : p->max_ns >= 10 * ms ? 130 : 8;
+  return tp__say(summary, of, &draft,
+                 "System calls at %s: the longest took %s, %s call%s together %s", p->at,
+                 tp__ns_words(p->max_ns, max), tp__count_words(p->count, count),
+                 p->count == 1 ? "" : "s", tp__ns_words(p->total_ns, total));
+}
+
+/* ---- waits ---- */
+
+/* Locks, and sends that nobody receives: a worker that waits for a message has nothing to do. */
+static bool is_contended(const Report *r, const Row *row, size_t stack, const char *reason) {
+  static const char *const locks[] = { "sync.(*Mutex)", "sync.(*RWMutex)", "internal/sync.(*Mutex)",
+                                       "pthread_mutex_", "pthread_rwlock_" };
+
+  if (strcmp(reason, "chan send") == 0) return true;
+  for (size_t f = 0; f < 2; f++) {
+    const Tracecollect__V1__Frame *frame = tp_stack_frame(r, tp_row_value(row, stack), f);
+    for (size_t i = 0; frame != NULL && i < sizeof locks / sizeof *locks; i++)
+      if (strncmp(frame->function, locks[i], strlen(locks[i])) == 0) return true;
+  }
+  return false;
+}
+
+static void take_pair(const Report *r, const struct tp_table *table, const Row *row,
+                      struct places *all) {
+  const Tracecollect__V1__Distribution *d =
+      tp_row_distribution(row, tp_table_column(table, "waits"));
+  const char *reason = tp_row_text(row, tp_table_column(table, "reason"));
+  size_t stack = tp_table_column(table, "stack");
+  char place[TP__PLACE];
+
+  if (row->other || d == NULL || !is_contended(r, row, stack, reason)) return;
+  if (!tp__place_words(r, tp_row_value(row, stack), place)) return;
+  struct place *p = find_place(all, place, strcmp(reason, "chan send") == 0 ? reason : "lock");
+  if (p == NULL) return;
+  add(p, d);
+  if (d->total_ns < p->most_of_other_ns) return;
+  p->most_of_other_ns = d->total_ns;
+  tp__place_words(r, tp_row_value(row, tp_table_column(table, "waker_stack")), p->other);
+}
+
+static tb_rc say_locks(struct tp_summary *summary, const struct tp_summary_of *of) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_CONTENTION);
+  struct tp__draft draft = { .kind = "lock", .report = "contention", .more = " --table by_pair" };
+  char max[TP__WORDS], total[TP__WORDS], count[TP__WORDS];
+  struct tp_table table;
+  struct places all;
+
+  if (!tp_report_table(r, "by_pair", &table)) return TB_OK;
+  TB_TRY(places_new(summary, &all));
+  for (size_t i = 0; i < table.table->n_rows; i++) take_pair(r, &table, table.table->rows[i], &all);
+  const struct place *p = with_most(&all);
+  if (p == NULL || p->total_ns < ms) return TB_OK;
+  uint64_t time = tp__time_of(of, TO_ANALYSIS_CONTENTION);
+  double share = time > 0 ? (double)p->total_ns / (double)time : 0;
+  draft.place = p->at;
+  draft.weight = p->max_ns >= 100 * ms || share >= 0.5   ? 440
+                 : p->max_ns >= 10 * ms || share >= 0.05 ? 160
+                                                         : 9;
+  bool is_lock = strcmp(p->reason, "lock") == 0;
+  return tp__say(
+      summary, of, &draft, "Waits for %s at %s: %s wait%s of %s together, the longest %s%s%s",
+      is_lock ? "a lock" : "a receiver (channel send)", p->at, tp__count_words(p->count, count),
+      p->count == 1 ? "" : "s", tp__ns_words(p->total_ns, total), tp__ns_words(p->max_ns, max),
+      p->other[0] == '\0' ? ""
+      : is_lock           ? "; released most at "
+                          : "; received most at ",
+      p->other);
+}
+
+/* What a program waits for by design, so it is nothing to worry about. */
+static tb_rc say_waits(struct tp_summary *summary, const struct tp_summary_of *of) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_BLOCK);
+  struct tp__draft draft = {
+    .kind = "wait", .report = "block", .more = " --table by_stack", .weight = 20
+  };
+  char place[TP__PLACE], total[TP__WORDS], count[TP__WORDS];
+  struct tp_table table;
+  struct places all;
+
+  if (!tp_report_table(r, "by_stack", &table)) return TB_OK;
+  TB_TRY(places_new(summary, &all));
+  size_t stack = tp_table_column(&table, "stack"), reason = tp_table_column(&table, "reason");
+  size_t blocked = tp_table_column(&table, "blocked");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Row *row = table.table->rows[i];
+    const Tracecollect__V1__Distribution *d = tp_row_distribution(row, blocked);
+    if (row->other || d == NULL || d->count == 0 || strcmp(tp_row_text(row, reason), "sleep") == 0)
+      continue;
+    if (!tp__place_words(r, tp_row_value(row, stack), place)) continue;
+    struct place *p = find_place(&all, place, tp_row_text(row, reason));
+    if (p != NULL) add(p, d);
+  }
+  const struct place *p = with_most(&all);
+  if (p == NULL || p->count < CALLS_LEAST) return TB_OK;
+  draft.place = p->at;
+  return tp__say(summary, of, &draft, "Most waits were at %s (%s): %s together, %s waits", p->at,
+                 p->reason, tp__ns_words(p->total_ns, total), tp__count_words(p->count, count));
+}
+
+/* ---- CPU time ---- */
+
+static tb_rc say_cpu(struct tp_summary *summary, const struct tp_summary_of *of) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_CPU);
+  struct tp__draft draft = { .kind = "cpu", .report = "cpu", .more = " --table by_stack" };
+  char place[TP__PLACE], part[TP__WORDS], count[TP__WORDS];
+  uint64_t samples = (uint64_t)tp_value_number(tp_report_figure(r, "samples"));
+  struct tp_table table;
+  struct places all;
+
+  if (samples < 20 || !tp_report_table(r, "by_stack", &table)) return TB_OK;
+  TB_TRY(places_new(summary, &all));
+  size_t stack = tp_table_column(&table, "stack"), n = tp_table_column(&table, "samples");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Row *row = table.table->rows[i];
+    if (row->other || !tp__place_words(r, tp_row_value(row, stack), place)) continue;
+    place[strcspn(place, ":")] = '\0'; /* a line is too little */
+    struct place *p = find_place(&all, place, "");
+    if (p != NULL) p->total_ns += (uint64_t)tp_row_number(row, n);
+  }
+  const struct place *p = with_most(&all);
+  if (p == NULL || p->total_ns == 0) return TB_OK;
+  double share = (double)p->total_ns / (double)samples;
+  draft.place = p->at;
+  draft.weight = 15;
+  return tp__say(summary, of, &draft, "CPU time: %s of it in %s (%s samples)",
+                 tp__share_words(share, part), p->at, tp__count_words(samples, count));
+}
+
+tb_rc tp__summary_places(struct tp_summary *summary, const struct tp_summary_of *of) {
+  TB_TRY(say_open_call(summary, of));
+  TB_TRY(say_calls(summary, of));
+  TB_TRY(say_locks(summary, of));
+  TB_TRY(say_waits(summary, of));
+  return say_cpu(summary, of);
+}
