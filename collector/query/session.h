@@ -85,7 +85,7 @@ TC_QUESTION(report, Report);
 TC_QUESTION(history, History);
 TC_QUESTION(firings, Firings);
 TC_QUESTION(findings, Findings);
-/* Sentences that say what stands out. TB_NOTFOUND: no stream matches that has a generation in order yet. */
+/* Sentences that say what stands out; one says that there is nothing to look at. */
 TC_QUESTION(summary, Summary);
 /* Asks agents' flight recorders for their events; returns after they have answered. */
 TC_QUESTION(snap, Snap);

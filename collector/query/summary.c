@@ -28,7 +28,6 @@ struct asking {
       arena; /* lives as long as the question: the session's is emptied for each service */
   struct tp_summary summary;
   uint64_t until_ns;
-  bool is_known; /* there is a stream that matches */
 };
 
 /* ---- services ---- */
@@ -36,7 +35,7 @@ struct asking {
 struct names {
   struct tb_arena *arena;
   char **name;
-  size_t n, room, live; /* live ones first, from here on those that have ended */
+  size_t n, room;
 };
 
 static bool has_name(const struct names *names, const char *name) {
@@ -61,12 +60,19 @@ static tb_rc take_any(void *self, const struct tc_report *report) {
   return add_name(self, report->service);
 }
 
-/* Those that have ended count if none is live. */
+static tb_rc take_found(void *self, const struct tc_finding *f) {
+  return add_name(self, f->service);
+}
+
+/* Those with open findings, even if no report is left of them, and live ones. Others that have ended count if there is none of these. */
 static tb_rc find_services(struct asking *a, struct names *out) {
   const struct tc_report_select select = { .kind = "leak", .window = a->window, .wait_ms = ONE_MS };
+  const struct tc_findings_ask open = { .service = "", .is_open = true };
   struct tc_reports *reports = a->s->query->env.reports;
+  struct tc_findings *findings = a->s->query->env.findings;
 
   *out = (struct names){ .arena = &a->arena };
+  if (findings != NULL) TB_TRY(tc_findings_each(findings, &open, out, take_found));
   TB_TRY(tc_reports_collect(reports, &select, take_live, out));
   return out->n > 0 ? TB_OK : tc_reports_collect(reports, &select, take_any, out);
 }
@@ -181,7 +187,6 @@ static tb_rc add_service(struct asking *a, const char *service) {
                                     .service = service,
                                     .source = source,
                                     .window = window };
-  a->is_known |= of.reports > 0 || of.findings > 0;
   return tp_summary_add(&a->summary, &of);
 }
 
@@ -202,8 +207,6 @@ static tb_rc sum_up(struct asking *a, struct tb_diag *diag, Tracecollect__V1__Su
   if (ask->stream.len != 0 && ask->stream.len != TC_REPORT_STREAM_BYTES)
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
   TB_TRY(is_all ? add_all(a) : add_service(a, ask->service));
-  if (!a->is_known)
-    return tb_fail(diag, TB_NOTFOUND, "no stream matches that has a generation in order yet");
   TB_TRY(tp_summary_take(&a->summary, &reply));
   reply->window = (char *)(uintptr_t)a->window;
   tb_arena_reset(&a->s->arena);

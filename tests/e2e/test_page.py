@@ -463,7 +463,13 @@ class Page(PageCase):
         for path in "/", "/service/shop":
             page.open(self.base + path)
             wait_until("it is the first of the page", lambda: page.ask("document.querySelector('main')?.firstElementChild.checkVisibility()"))
-            self.assertEqual(page.ask("document.querySelector('main').firstElementChild.id"), "findings")
+            self.assertEqual(page.ask("[...document.querySelector('main').children].slice(0, 2).map((n) => n.id)"), ["summary", "findings"])
+            wait_until("its findings are there", lambda: page.ask("document.querySelectorAll('#findings-open [data-finding]').length"))
+            shown = page.ask("[...document.querySelectorAll('#sentences .what')].map((n) => n.textContent)")
+            said = self.collector.json_lines("report", *(("--service", "shop") if path != "/" else ()))
+            self.assertEqual(shown, [sentence["text"] for sentence in said])
+            self.assertIn("world stopped for", " ".join(shown))
+            self.assertEqual(page.ask("document.querySelector('#sentences .copy').dataset.copies"), next(s["more"] for s in said if s["more"]))
             for row in rows:
                 self.assertRegex(page.ask(f"{entry % row['id']}.textContent"), rf"^long stop *shop.*world stopped for .*since .*, seen .*, at most [\d.]+ [µm]s; {row['instances'][-1]}")
         ident = rows[0]["id"]

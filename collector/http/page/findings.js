@@ -46,10 +46,18 @@ function update(node, f) {
   buttons.replaceChildren(...(f.expired ? [element("span", { className: "muted" }, "its trace has expired")] : [...link, copyButton("copy fetch command", f.fetch)]));
 }
 
+// What the card has: on each page the same.
+function fill(card) {
+  const list = (id) => element("ol", { id, className: "calls" });
+  const head = element("div", { className: "card-head" }, element("h2", { id: "findings-title" }, "Findings"), element("p", { className: "readout", id: "findings-note" }));
+  card.append(head, list("findings-open"), element("details", { id: "findings-past", hidden: true }, element("summary", { id: "findings-past-note" }), list("findings-past-list")));
+}
+
 export class Findings {
-  // query: { service } or none; an element with the id "findings" has the lists
+  // query: { service } or none; an element with the id "findings" is its card
   constructor(query = {}) {
     Object.assign(this, { query, all: [], fits: () => true });
+    fill(byId("findings"));
     const list = (id) => new KeyedList(byId(id), (f) => f.id, make, update);
     this.open = list("findings-open");
     this.past = list("findings-past-list");

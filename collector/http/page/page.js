@@ -10,12 +10,14 @@ import { Model } from "/model.js";
 import { Reports } from "/reports.js";
 import { prepareSegments, showSegments } from "/segments.js";
 import { Streams } from "/streams.js";
+import { Summary } from "/summary.js";
 import { Triggers } from "/triggers.js";
 import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const model = new Model();
 const streams = new Streams(chosen);
 const calls = new Calls();
+const summary = new Summary();
 const findings = new Findings();
 const reports = new Reports(chosen);
 const chart = new Chart(
@@ -100,6 +102,7 @@ function show() {
   reports.show(shown, none);
   calls.show(blocked, sum(shown, "blocked_now"), none || "No system call is blocked.");
   calls.showAlerts((name) => model.fits(name));
+  summary.choose((name) => model.fits(name));
   findings.choose((name) => model.fits(name));
   causeRows.show(causes.map((cause, i) => ({ cause, colour: i % COLOURS })));
   byId("stops").hidden = causes.length === 0;

@@ -5,12 +5,14 @@ import { askJson } from "/ask.js";
 import { Findings } from "/findings.js";
 import { moment } from "/format.js";
 import { Kind } from "/service_kind.js";
+import { Summary } from "/summary.js";
 import { byId, element, serviceAddress, setData, setText } from "/view.js";
 
 const SECONDS = { "1h": 3600, "24h": 86400, "7d": 7 * 86400, "30d": 30 * 86400, "90d": 90 * 86400 };
 const STEPS = 1000; // of the slider
 const WINDOW = "1m"; // of what is live
 const TURN_MS = 1000;
+const FIRST = ["tasks", "regions", "contention", "sched", "syscall"]; // what users of the service feel
 
 const [, , service = "", instance = ""] = location.pathname.split("/").map(decodeURIComponent);
 const asked = new URLSearchParams(location.search);
@@ -52,6 +54,7 @@ function choose(change) {
   writeAddress();
   show();
   for (const kind of kinds) kind.again();
+  summary.again();
 }
 
 function pickMoment(value) {
@@ -105,7 +108,8 @@ async function refresh() {
 
 async function makeKinds() {
   const { reports } = await askJson("/api/v1/reports");
-  for (const schema of reports) kinds.push(new Kind(schema, now, (at) => choose({ at }), fail));
+  const place = ({ name: kind }) => (FIRST.includes(kind) ? FIRST.indexOf(kind) : FIRST.length);
+  for (const schema of reports.sort((a, b) => place(a) - place(b))) kinds.push(new Kind(schema, now, (at) => choose({ at }), fail));
   byId("kinds").replaceChildren(...kinds.map((kind) => kind.node));
 }
 
@@ -113,6 +117,7 @@ byId("instance").addEventListener("change", (event) => choose({ instance: event.
 byId("last").addEventListener("change", (event) => choose({ last: event.target.value }));
 byId("moment").addEventListener("change", (event) => pickMoment(Number(event.target.value)));
 byId("now").addEventListener("click", () => choose({ at: null }));
+const summary = new Summary(() => now().query);
 show();
 new Findings({ service });
 await refresh();

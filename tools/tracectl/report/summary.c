@@ -292,6 +292,9 @@ tb_rc tk_summary_lead(struct tk_client *client, const struct tk_selector *select
   char title[TITLE_BYTES];
 
   TB_TRY(ask_live(client, selector, window, diag, &reply));
+  if (reply->n_sentences == 0 ||
+      (reply->streams == 0 && strcmp(reply->sentences[0]->kind, "nothing") == 0))
+    return tb_fail(diag, TB_NOTFOUND, "no stream matches that has a generation in order yet");
   write_title(selector, window, title);
   return print(reply, title, at, is_json);
 }
