@@ -2,6 +2,7 @@
 """`tracectl diff`: figures of two traces side by side, compared with the sums of `tracectl query`, and with planted faults."""
 import concurrent.futures
 import json
+import re
 import statistics
 import unittest
 
@@ -72,6 +73,7 @@ class Diff(Case):
                     self.assertGreaterEqual(row[field]["high_share"], 0)
         done = self.tracectl("diff", trace, trace, "--fail-on", "sched.p99 > +0%", "--fail-on", "block.time < -0%")
         self.assertRegex(done.out, r"(?m)^sched: waits of runnable goroutines for a P, by entry$")
+        self.assertIn("generations\n\nNo significant change.\n\n", done.out)
         self.assertRegex(done.out, r"(?m)^all +\S+ +\S+ +\+0\.0 % \(")
 
     def test_it_says_the_same_each_time(self):
@@ -125,3 +127,8 @@ class DiffOfFaults(Case):
         done = self.tracectl("diff", good, bad, "--fail-on", "block.time > +20%", "--fail-on", "gc.time > +100000%", expect=3)
         self.assertRegex(done.err, r"condition met: block\.time > \+20%: \+[\d.]+ % \(\+[\d.]+\.\.\+[\d.]+\)")
         self.assertNotIn("gc.time", done.err.split("condition met", 1)[1].split("condition not", 1)[0])
+        told = done.out.split("\n\n")[1].splitlines()
+        self.assertTrue(1 <= len(told) <= 8 and all(re.match(rf"{i}\. [A-Z]", line) for i, line in enumerate(told, 1)), told)
+        self.assertRegex("\n".join(told), r"(?m)^\d\. Waits at main\.\(\*shop\)\.reserve:\d+ \(sync\): (new, [\d.]+ m?s in each second|.*, was )")
+        self.assertFalse([line for line in told if "runtime." in line.split(":")[0]])
+        self.assertNotRegex(done.out, r"\de[+-]\d", "numbers a person reads")

@@ -138,10 +138,7 @@ static void print_sides(char **side, const struct tk_samples *samples) {
     printf("%c: %s, %.3g s in %llu generations\n", 'A' + i, side[i], seconds,
            (unsigned long long)samples[i].generations);
   }
-  puts("A change has its 95 % interval, and a * where that is on one side of zero.");
-  printf("P99 is at most %.1f %% off on each side. Its interval includes that, and a ~ marks a "
-         "change that may be no more.\n\n",
-         100 * tk_diff_field_error(TK_DIFF_P99));
+  puts("");
 }
 
 static int compare(const struct diff_options *o, char **side, const struct tk_samples *samples) {

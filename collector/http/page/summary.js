@@ -4,7 +4,7 @@ import { askJson } from "/ask.js";
 import { count } from "/format.js";
 import { byId, copyButton, element, KeyedList, serviceAddress, setData, setText } from "/view.js";
 
-const EVERY_MS = 10000;
+const EVERY_MS = 5000;
 const WORTH = 100; // a smaller weight is nothing to worry about
 
 function make(sentence) {

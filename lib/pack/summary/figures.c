@@ -192,7 +192,7 @@ static const char *most_of_entries(const Report *r, const char *distribution) {
   for (size_t i = 0; i < table.table->n_rows; i++) {
     const Tracecollect__V1__Row *row = table.table->rows[i];
     const Distribution *d = tp_row_distribution(row, column);
-    if (row->other || d == NULL || d->total_ns <= most || tp__is_foreign(tp_row_text(row, name)))
+    if (row->other || d == NULL || d->total_ns <= most || tp_is_foreign(tp_row_text(row, name)))
       continue;
     most = d->total_ns;
     entry = tp_row_text(row, name);

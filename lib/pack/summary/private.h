@@ -46,7 +46,5 @@ const char *tp__share_words(double share, char out[TP__WORDS]);
 /* Writes the program's own function and line. Returns false, and "", if the stack has none: it is the runtime's or an agent's. */
 bool tp__place_words(const Tracecollect__V1__Report *report, const Tracecollect__V1__Value *stack,
                      char out[TP__PLACE]);
-/* A goroutine of the runtime or of an agent begins with such a function. */
-bool tp__is_foreign(const char *function);
 
 #endif

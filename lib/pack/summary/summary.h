@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands out in reports and findings, in sentences, the most important first: what `tracectl report` and the page begin with.
+/* Sentences on what stands out in reports and findings, the most important first: `tracectl report` and the page begin with them.
  *
  *   tp_summary_init(&summary, &arena);
  *   TB_TRY(tp_summary_add(&summary, &of));  -- for each program or service
@@ -59,6 +59,8 @@ void tp_summary_init(struct tp_summary *summary, struct tb_arena *arena);
 TB_MUST tb_rc tp_summary_add(struct tp_summary *summary, const struct tp_summary_of *of);
 TB_MUST tb_rc tp_summary_take(struct tp_summary *summary, Tracecollect__V1__SummaryReply **out);
 
+/* Is it a function of the runtime, or of an agent? */
+bool tp_is_foreign(const char *function);
 /* Quotes a word for a shell, if it needs quotes. */
 TB_MUST tb_rc tp_summary_quote(struct tb_arena *arena, const char *word, const char **out);
 /* Says a finding in one sentence; cut to bytes. */

@@ -58,7 +58,7 @@ const char *tp__share_words(double share, char out[TP__WORDS]) {
   return out;
 }
 
-bool tp__is_foreign(const char *function) {
+bool tp_is_foreign(const char *function) {
   static const char *const others[] = {
     "runtime.", "runtime/", "internal/", "syscall.", "tracecollect.invalid/", "libtraceagent"
   };
@@ -86,7 +86,7 @@ bool tp__place_words(const Tracecollect__V1__Report *report, const Tracecollect_
   }
   out[0] = '\0';
   const struct to_frame *own = to_callstack_own(&(struct to_callstack){ .len = n, .frames = frames });
-  if (own == NULL || tp__is_foreign(own->function.data)) return false;
+  if (own == NULL || tp_is_foreign(own->function.data)) return false;
   if (own->line > 0)
     snprintf(out, TP__PLACE, "%.200s:%" PRIu64, own->function.data, own->line);
   else

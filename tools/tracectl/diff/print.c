@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pack/summary/summary.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/table.h"
+
+enum { SENTENCES = 8, TRIED_MAX = 200 }; /* each that is tried costs some draws */
 
 /* A row of each side; one may be NULL. */
 struct both {
@@ -60,13 +63,21 @@ static size_t collect(const struct tk_comparison *c, enum tk_diff_metric metric,
   return n;
 }
 
+/* A number a second has three digits, and no exponent. */
+static const char *format_value(enum tk_diff_field field, double value, char out[TK_FORMAT_BYTES]) {
+  if (tk_diff_field_is_ns(field)) return tk_format_ns((uint64_t)value, out);
+  if (value >= 99.95) return tk_format_count((uint64_t)(value + 0.5), out);
+  if (value > 0 && value < 0.01)
+    snprintf(out, TK_FORMAT_BYTES, "<0.01");
+  else
+    snprintf(out, TK_FORMAT_BYTES, "%.*f", value == 0 ? 0 : value >= 9.995 ? 1 : 2, value);
+  return out;
+}
+
 static void add_value(struct tk_table *t, enum tk_diff_field field, double value) {
   char text[TK_FORMAT_BYTES];
 
-  if (tk_diff_field_is_ns(field))
-    tk_table_add(t, "%s", tk_format_ns((uint64_t)value, text));
-  else
-    tk_table_add(t, "%.3g", value);
+  tk_table_add(t, "%s", format_value(field, value, text));
 }
 
 /* A star: significant. ~: the two figures differ no more than by their error. */
@@ -120,6 +131,161 @@ static void print_metric(struct tk_comparison *c, enum tk_diff_metric metric,
   if (shown < n) printf("and %zu more (--top 0: all)\n", n - shown);
 }
 
+/* ---- what changed, in sentences ---- */
+
+/* What takes more or less time in each second of the trace, by how much. */
+struct effect {
+  struct both both;
+  double ns; /* the change of that time, without its sign */
+};
+
+static double time_of(const struct tk_diff_row *row, const struct tk_samples *samples) {
+  uint64_t ns = 0;
+
+  for (unsigned i = 0; i < samples->samples; i++) ns += samples->ns[i];
+  return ns > 0 ? (double)total_of(row) / (double)ns * 1e9 : 0;
+}
+
+static double mean_of(const struct tk_diff_row *row) {
+  uint64_t count = 0;
+
+  for (unsigned i = 0; row != NULL && i < TK_SAMPLES_MAX; i++) count += row->count[i];
+  return count > 0 ? (double)total_of(row) / (double)count : 0;
+}
+
+static bool is_users(const struct tk_diff_row *row) {
+  return row->metric == TK_DIFF_TASK || row->metric == TK_DIFF_REGION;
+}
+
+/* What users of the program feel comes first: tasks that take longer. */
+static bool is_felt(const struct effect *e) {
+  return is_users(one_of(&e->both)) && e->both.a != NULL && e->both.b != NULL &&
+         mean_of(e->both.b) > 1.05 * mean_of(e->both.a);
+}
+
+static int compare_effects(const void *x, const void *y) {
+  const struct effect *a = x, *b = y;
+
+  if (is_felt(a) != is_felt(b)) return is_felt(a) ? -1 : 1;
+  if (a->ns != b->ns) return a->ns > b->ns ? -1 : 1;
+  return strcmp(one_of(&a->both)->key, one_of(&b->both)->key);
+}
+
+/* Sums are left out, and what the runtime's goroutines do. */
+static bool is_told(const struct tk_diff_row *row) {
+  const char *place = strstr(row->key, " at ");
+
+  if (row->key[0] == '\0') return false;
+  if (row->metric == TK_DIFF_STW || row->metric == TK_DIFF_GC || is_users(row)) return true;
+  return !tp_is_foreign(place != NULL ? place + 4 : row->key);
+}
+
+static size_t list_effects(struct tk_comparison *c, struct both *list, struct effect *out) {
+  size_t effects = 0;
+
+  for (unsigned m = 0; m < TK_DIFF_METRIC_COUNT; m++) {
+    size_t n = collect(c, (enum tk_diff_metric)m, list);
+    for (size_t i = 0; i < n; i++)
+      if (is_told(one_of(&list[i])))
+        out[effects++] =
+            (struct effect){ list[i], fabs(time_of(list[i].b, c->b) - time_of(list[i].a, c->a)) };
+  }
+  if (effects > 0) qsort(out, effects, sizeof *out, compare_effects);
+  return effects;
+}
+
+/* "Waits at main.reserve:27 (sync)". */
+static void say_subject(const struct tk_diff_row *row) {
+  const char *key = row->key, *place = strstr(key, " at ");
+
+  switch (row->metric) {
+  case TK_DIFF_SCHED: printf("Waits for a P, of goroutines of %.100s", key); return;
+  case TK_DIFF_RUNNING: printf("CPU time, of goroutines of %.100s", key); return;
+  case TK_DIFF_SYSCALL: printf("System calls at %.100s", key); return;
+  case TK_DIFF_STW: printf("Stop-the-world pauses (%.60s)", key); return;
+  case TK_DIFF_GC: printf("Garbage collection (%.60s)", key); return;
+  case TK_DIFF_TASK: printf("Task %.100s", key); return;
+  case TK_DIFF_REGION: printf("Region %.100s", key); return;
+  default: break;
+  }
+  if (place == NULL)
+    printf("Waits (%.60s)", key);
+  else
+    printf("Waits at %.100s (%.*s)", place + 4, (int)(place - key < 60 ? place - key : 60), key);
+}
+
+static void say_change(enum tk_diff_field field, const struct tk_change *change) {
+  static const char *const after[] = { [TK_DIFF_PER_SECOND] = " a second",
+                                       [TK_DIFF_TIME] = " in each second",
+                                       [TK_DIFF_MEAN] = " on average",
+                                       [TK_DIFF_P99] = " (p99)" };
+  char a[TK_FORMAT_BYTES], b[TK_FORMAT_BYTES];
+
+  printf(": %s%s, was %s: %+.0f %% (%+.0f..%+.0f)", format_value(field, change->b, b), after[field],
+         format_value(field, change->a, a), 100 * change->share, 100 * change->low,
+         100 * change->high);
+}
+
+/* Of a row the first that is significant: it takes longer, sometimes longer, or is more often. */
+static bool find_change(struct tk_comparison *c, const struct both *both, enum tk_diff_field *out,
+                        struct tk_change *change) {
+  static const enum tk_diff_field fields[] = { TK_DIFF_MEAN, TK_DIFF_P99, TK_DIFF_TIME,
+                                               TK_DIFF_PER_SECOND };
+
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    *out = fields[i];
+    *change = tk_compare(c, both->a, both->b, fields[i]);
+    if (change->has_share && change->has_interval && change->b > 0 &&
+        tk_change_is_significant(change))
+      return true;
+  }
+  return false;
+}
+
+/* What is in one side only has no interval: it is told if it takes a hundredth of the time. */
+static bool say_one_sided(const struct effect *e, unsigned number) {
+  char time[TK_FORMAT_BYTES];
+
+  if (e->ns < 1e7) return false;
+  printf("%u. ", number);
+  say_subject(one_of(&e->both));
+  printf(": %s, %s in each second\n", e->both.a == NULL ? "new" : "gone",
+         tk_format_ns((uint64_t)e->ns, time));
+  return true;
+}
+
+static bool say_effect(struct tk_comparison *c, const struct effect *e, unsigned number) {
+  enum tk_diff_field field;
+  struct tk_change change;
+
+  if (e->both.a == NULL || e->both.b == NULL) return say_one_sided(e, number);
+  if (!find_change(c, &e->both, &field, &change)) return false;
+  printf("%u. ", number);
+  say_subject(e->both.a);
+  say_change(field, &change);
+  putchar('\n');
+  return true;
+}
+
+static bool say_changes(struct tk_comparison *c, struct both *list) {
+  struct effect *effect = calloc(c->a->rows + c->b->rows + 1, sizeof *effect);
+  unsigned told = 0;
+
+  if (effect == NULL) return false;
+  size_t n = list_effects(c, list, effect);
+  for (size_t i = 0; i < n && i < TRIED_MAX && told < SENTENCES; i++)
+    told += say_effect(c, &effect[i], told + 1);
+  puts(told == 0 ? "No significant change.\n" : "");
+  free(effect);
+  puts("A change has its 95 % interval, and a * where that is on one side of zero.");
+  printf("P99 is at most %.1f %% off on each side. Its interval includes that, and a ~ marks a "
+         "change that may be no more.\n\n",
+         100 * tk_diff_field_error(TK_DIFF_P99));
+  return true;
+}
+
+/* ---- JSON ---- */
+
 static json_t *number_of(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
@@ -159,6 +325,7 @@ bool tk_diff_print(struct tk_comparison *c, size_t rows, bool json) {
   struct both *list = calloc(c->a->rows + c->b->rows + 1, sizeof *list);
   bool whole = list != NULL;
 
+  if (whole && !json) whole = say_changes(c, list);
   for (unsigned m = 0; whole && m < TK_DIFF_METRIC_COUNT; m++) {
     enum tk_diff_metric metric = (enum tk_diff_metric)m;
     size_t n = collect(c, metric, list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands out: the sentences of pack/summary, of a trace file or of a collector, as text or JSON.
+/* Sentences on what stands out (pack/summary), of a trace file or of a collector, as text or JSON.
  *
  * Errors    on stderr; enum tk_exit. */
 #ifndef TK_REPORT_SUMMARY_H
