@@ -11,27 +11,43 @@
 #include "online/spans/spans.h"
 #include "pack/text.h"
 
-enum { LINE_BYTES = 1536, NAME_BYTES = 200, WHERE_BYTES = 1024 };
+enum { NAME_BYTES = 200, WHERE_BYTES = 1024 };
 static const uint64_t firing_every_min_ns = 100000000;
 
-/* The link shows some time before and after the alert, with its goroutine pinned on top, as links of the page do. */
-static tb_rc fill_page(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert) {
-  const char *page = tc_feed_page(source->env.feed);
-  uint64_t around = alert->duration_ns / 4 + 1000000;
-  char pin[40] = "";
-  void *url;
+static tb_rc copy_text(struct tc_feed_encoder *source, const char *before, const char *text,
+                       char **out) {
+  size_t bytes = strlen(before) + strlen(text) + 1;
+  void *copy;
 
-  if (page == NULL || alert->begin_wall_ns <= around) return TB_OK;
-  if (alert->goroutine > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, alert->goroutine);
-  TB_TRY(tb_arena_alloc(&source->arena, LINE_BYTES, &url));
-  snprintf(url, LINE_BYTES, "%s/timeline/%s?from=%" PRIu64 "&to=%" PRIu64 "%s", page, source->hex,
-           alert->begin_wall_ns - around, alert->begin_wall_ns + alert->duration_ns + around, pin);
-  alert->page = url;
+  if (*text == '\0') return TB_OK;
+  TB_TRY(tb_arena_alloc(&source->arena, bytes, &copy));
+  snprintf(copy, bytes, "%s%s", before, text);
+  *out = copy;
   return TB_OK;
 }
 
+/* The same command and pages as those of its finding. */
+static tb_rc fill_links(struct tc_feed_encoder *source, const char *why,
+                        Tracecollect__V1__Alert *alert) {
+  const char *page = tc_feed_page(source->env.feed);
+  struct tc_part part = {
+    .service = source->origin.service, .gen = source->gen, .goroutine = alert->goroutine, .why = why
+  };
+  char fetch[TC_PART_FETCH_BYTES], path[TC_PART_PATH_BYTES];
+
+  memcpy(part.stream, source->origin.stream, sizeof part.stream);
+  if (alert->begin_wall_ns != 0)
+    tc_part_times(&part, alert->begin_wall_ns, alert->begin_wall_ns + alert->duration_ns);
+  tc_part_fetch(&part, fetch);
+  TB_TRY(copy_text(source, "", fetch, &alert->fetch));
+  tc_part_why(&part, path);
+  TB_TRY(copy_text(source, "", path, &alert->why));
+  tc_part_timeline(&part, path);
+  return page != NULL ? copy_text(source, page, path, &alert->page) : TB_OK;
+}
+
 static tb_rc fill(struct tc_feed_encoder *source, const struct to_callstack *stack,
-                  const char *text, Tracecollect__V1__Alert *alert) {
+                  const char *text, const char *why, Tracecollect__V1__Alert *alert) {
   char line[TC__ALERT_BYTES + 2 * TC_NAME_MAX + 8];
   int len = snprintf(line, sizeof line, "%s/%s: %s", source->origin.service,
                      source->origin.instance, text);
@@ -39,15 +55,15 @@ static tb_rc fill(struct tc_feed_encoder *source, const struct to_callstack *sta
   alert->begin_wall_ns = to_analyses_wall(source->analyses, alert->begin_ns);
   TB_TRY(tp_copy_text(&source->arena, (struct to_string){ line, (size_t)len }, &alert->text));
   TB_TRY(tp_take_stack(&source->arena, stack, &alert->n_stack, &alert->stack));
-  TB_TRY(tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch));
-  return fill_page(source, alert);
+  return fill_links(source, why, alert);
 }
 
 void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
-                       const struct to_callstack *stack, to_ns until, const char *text) {
+                       const struct to_callstack *stack, to_ns until, const char *text,
+                       const char *why) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
 
-  if (fill(source, stack, text, alert) != TB_OK) {
+  if (fill(source, stack, text, why, alert) != TB_OK) {
     tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
     return;
   }
@@ -87,17 +103,18 @@ static bool may_fire(struct tc_feed_encoder *source, struct tc__alert_gate *limi
 /* rule: the name of the built-in rule. */
 static void show(struct tc_feed_encoder *source, const char *rule, struct tc__alert_gate *limiter,
                  Tracecollect__V1__Alert *alert, const struct to_callstack *stack, to_ns until,
-                 const char *text) {
+                 const char *text, const char *why) {
   if (source->env.passed != NULL && may_fire(source, limiter))
     source->env.passed(source->env.self, rule, text, source->gen, until);
   if (!source->wanted) return;
   alert->suppressed = limiter->suppressed;
   limiter->suppressed = 0;
-  tc__publish_alert(source, alert, stack, until, text);
+  tc__publish_alert(source, alert, stack, until, text, why);
 }
 
 /* Returns where to describe the span for its finding, or NULL. */
-static char *exceed(const struct tc_feed_encoder *source, const struct tc_exceeded *span) {
+static struct tc_exceeded_text *exceed(const struct tc_feed_encoder *source,
+                                       const struct tc_exceeded *span) {
   return source->env.exceeded == NULL ? NULL : source->env.exceeded(source->env.self, span);
 }
 
@@ -115,12 +132,19 @@ static void describe_span(const struct to_watched *span, char *out, size_t bytes
            where.data, span->goroutine);
 }
 
+/* A stop is of all goroutines: the moment of one explains nothing. */
+static void explain_span(const struct to_watched *span, char why[TC_WHY_BYTES]) {
+  why[0] = '\0';
+  if (span->what != TO_WORLD_RESTARTED && span->goroutine > 0)
+    tc_why_moment(span->goroutine, span->begin + (span->end - span->begin) / 2, why);
+}
+
 static void show_span(struct tc_feed_encoder *source, const struct to_watched *span,
                       struct tc__alert_gate *limiter) {
   const struct tc_config *config = source->env.config;
   bool stw = span->what == TO_WORLD_RESTARTED, open = span->what == TO_SYSCALL_LONG;
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-  char text[TC__ALERT_BYTES];
+  char text[TC__ALERT_BYTES], why[TC_WHY_BYTES];
 
   alert.kind = stw ? TRACECOLLECT__V1__ALERT_KIND__ALERT_STW
                    : TRACECOLLECT__V1__ALERT_KIND__ALERT_SYSCALL_BLOCKED;
@@ -133,8 +157,9 @@ static void show_span(struct tc_feed_encoder *source, const struct to_watched *s
   alert.goroutine = span->goroutine;
   alert.thread = span->thread;
   describe_span(span, text, sizeof text);
+  explain_span(span, why);
   show(source, stw ? "alert.stw" : "alert.syscall_blocked", limiter, &alert, span->stack, span->end,
-       text);
+       text, why);
 }
 
 /* Appends the time a task's regions spent in each state, longest first: ", in its regions 120 ms waiting for sync, 3.2 ms
@@ -178,7 +203,7 @@ static void describe_task(const struct tc_feed_encoder *source, const struct to_
 
 static void show_task(struct tc_feed_encoder *source, const struct to_watched_task *task) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-  char text[TC__ALERT_BYTES];
+  char text[TC__ALERT_BYTES], why[TC_WHY_BYTES];
 
   alert.kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TASK;
   alert.id = (char *)(uintptr_t) "/task/slow";
@@ -188,19 +213,21 @@ static void show_task(struct tc_feed_encoder *source, const struct to_watched_ta
   alert.goroutine = task->goroutine;
   alert.thread = TO_NONE;
   describe_task(source, task, text, sizeof text);
-  show(source, "alert.task", &source->task_gate, &alert, task->stack, task->end, text);
+  tc_why_task(task->task, why);
+  show(source, "alert.task", &source->task_gate, &alert, task->stack, task->end, text, why);
 }
 
 void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task) {
   char type[NAME_BYTES + 1];
 
   snprintf(type, sizeof type, "%.*s", (int)task->type.len, task->type.data);
-  char *words = exceed(source, &(struct tc_exceeded){ .kind = "slow_task",
-                                                      .cause = type,
-                                                      .stack = task->stack,
-                                                      .begin = task->begin,
-                                                      .end = task->end });
-  if (words != NULL) describe_task(source, task, words, TC_FINDING_WORDS_BYTES);
+  struct tc_exceeded_text *said = exceed(source, &(struct tc_exceeded){ .kind = "slow_task",
+                                                                        .cause = type,
+                                                                        .stack = task->stack,
+                                                                        .begin = task->begin,
+                                                                        .end = task->end });
+  if (said != NULL) describe_task(source, task, said->words, sizeof said->words);
+  if (said != NULL) tc_why_task(task->task, said->why);
   if (pass(source, &source->task_gate, task->end)) show_task(source, task);
 }
 
@@ -217,14 +244,16 @@ static bool blocks_too_long(const struct tc_feed_encoder *source, const struct t
 /* Any goroutine may happen to stop the world: where it did is no part of the cause. */
 static void note_span(const struct tc_feed_encoder *source, const struct to_watched *span) {
   bool stw = span->what == TO_WORLD_RESTARTED;
-  char *words = exceed(source, &(struct tc_exceeded){ .kind = stw ? "long_stop" : "blocked_call",
-                                                      .cause = stw ? span->id : "",
-                                                      .stack = stw ? NULL : span->stack,
-                                                      .begin = span->begin,
-                                                      .end = span->end,
-                                                      .is_known = span->reported });
+  struct tc_exceeded_text *said =
+      exceed(source, &(struct tc_exceeded){ .kind = stw ? "long_stop" : "blocked_call",
+                                            .cause = stw ? span->id : "",
+                                            .stack = stw ? NULL : span->stack,
+                                            .begin = span->begin,
+                                            .end = span->end,
+                                            .is_known = span->reported });
 
-  if (words != NULL) describe_span(span, words, TC_FINDING_WORDS_BYTES);
+  if (said != NULL) describe_span(span, said->words, sizeof said->words);
+  if (said != NULL) explain_span(span, said->why);
 }
 
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span) {

@@ -26,6 +26,11 @@ struct tc_exceeded {
   bool is_known; /* it was reported before, while it was open */
 };
 
+/* Texts of its finding, which the caller writes. */
+struct tc_exceeded_text {
+  char words[TC_FINDING_WORDS_BYTES], why[TC_WHY_BYTES];
+};
+
 struct tc_feed_encoder_env {
   struct tc_feed *feed;
   unsigned port;
@@ -33,8 +38,8 @@ struct tc_feed_encoder_env {
   struct tc_metrics *metrics;
   /* Called when a threshold of alert.* was passed and its built-in rule fires. May be NULL. */
   void (*passed)(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
-  /* Called for each span that exceeds a threshold. Returns where to describe it, TC_FINDING_WORDS_BYTES, or NULL. May be NULL. */
-  char *(*exceeded)(void *self, const struct tc_exceeded *span);
+  /* Called for each span that exceeds a threshold. Returns where to describe it, or NULL. May be NULL. */
+  struct tc_exceeded_text *(*exceeded)(void *self, const struct tc_exceeded *span);
   void *self;
 };
 
@@ -62,6 +67,8 @@ void tc_feed_encoder_slice(struct tc_feed_encoder *source);
 void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 /* Sends alerts for calls that have been open too long. */
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
+/* Writes what explains it (collector/findings/part.h). now: the end of its generation. */
+void tc_finding_why(const struct to_finding *finding, to_ns now, char out[TC_WHY_BYTES]);
 /* Sends an alert for a finding of a generation whose last event was at now. id: of the kept finding; 0: none. Returns false if nobody
  * subscribes. */
 bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,

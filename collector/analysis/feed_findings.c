@@ -18,10 +18,18 @@ static const struct {
 #undef KIND
 };
 
+/* A wait of a leak or a deadlock has no end, and its words say what it is. */
+void tc_finding_why(const struct to_finding *finding, to_ns now, char out[TC_WHY_BYTES]) {
+  bool ends = finding->kind == TO_FINDING_CONVOY || finding->kind == TO_FINDING_STALL;
+
+  out[0] = '\0';
+  if (ends && finding->goroutine > 0) tc_why_moment(finding->goroutine, now, out);
+}
+
 static void show(struct tc_feed_encoder *source, const struct to_finding *finding, uint64_t id,
                  to_ns now) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-  char text[TC__ALERT_BYTES], kept[17] = "";
+  char text[TC__ALERT_BYTES], why[TC_WHY_BYTES], kept[17] = "";
 
   if (id != 0) snprintf(kept, sizeof kept, "%016" PRIx64, id);
   alert.finding = kept;
@@ -33,7 +41,8 @@ static void show(struct tc_feed_encoder *source, const struct to_finding *findin
   alert.goroutine = finding->goroutine;
   alert.thread = TO_NONE;
   tp_finding_words(finding, text, sizeof text);
-  tc__publish_alert(source, &alert, finding->stack, now, text);
+  tc_finding_why(finding, now, why);
+  tc__publish_alert(source, &alert, finding->stack, now, text, why);
 }
 
 bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,
@@ -42,7 +51,13 @@ bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_fin
   return source->wanted;
 }
 
-/* The alert spans the generation. */
+static bool is_of_tasks(const struct tr_rule *rule) {
+  for (unsigned i = 0; i < rule->terms; i++)
+    if (!rule->term[i].is_finding && rule->term[i].kind == TO_ANALYSIS_TASKS) return true;
+  return false;
+}
+
+/* The alert spans the generation. A figure of tasks is explained by the slowest task. */
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
@@ -57,5 +72,6 @@ void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired
   alert.begin_ns = verdict->first_ns;
   alert.duration_ns = (uint64_t)(verdict->last_ns - verdict->first_ns);
   alert.goroutine = alert.thread = TO_NONE;
-  tc__publish_alert(source, &alert, NULL, verdict->last_ns, text);
+  tc__publish_alert(source, &alert, NULL, verdict->last_ns, text,
+                    is_of_tasks(fired->rule) ? "slow=*" : "");
 }

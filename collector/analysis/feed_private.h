@@ -88,10 +88,11 @@ void tc__forget_stacks(struct tc_feed_encoder *source); /* call before the analy
 /* feed_alerts.c */
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span);
 void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task);
-/* Publishes the alert with its stack, which may be NULL. text: a line for people that does not name the stream. until: end of
- * the alert, or now, on the trace clock. An alert that cannot be allocated is counted as missed. */
+/* Publishes the alert with its stack, which may be NULL. text: a line for people that does not name the stream. why: what explains
+ * it (collector/findings/part.h), or "". until: end of the alert, or now, on the trace clock. An alert that cannot be allocated is counted as missed. */
 enum { TC__ALERT_BYTES = 1400 };
 void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
-                       const struct to_callstack *stack, to_ns until, const char *text);
+                       const struct to_callstack *stack, to_ns until, const char *text,
+                       const char *why);
 
 #endif

@@ -46,15 +46,17 @@ static struct tc_seen pass_on(struct tc__analysed *s, struct tc_sighting *sighti
 
 static struct tc_seen pass_finding(struct tc__analysed *s, const struct to_finding *finding,
                                    bool begins, const struct tc_verdict *v) {
-  char words[TC_FINDING_WORDS_BYTES];
+  char words[TC_FINDING_WORDS_BYTES], why[TC_WHY_BYTES];
   struct tc_sighting sighting = { .kind = to_finding_name(finding->kind),
                                   .cause = finding->cause.len > 0 ? finding->cause.data : "",
                                   .words = words,
+                                  .why = why,
                                   .gen = v->gen,
                                   .amount = finding->count,
                                   .times = begins };
 
   tp_finding_words(finding, words, sizeof words);
+  tc_finding_why(finding, v->last_ns, why);
   return pass_on(s, &sighting, finding->stack, finding->since, v->last_ns);
 }
 
@@ -150,7 +152,8 @@ struct tc__exceeded {
   const struct to_callstack *stack;
   to_ns begin, end; /* the longest span */
   uint64_t times;
-  char cause[TC_FINDING_PLACE_BYTES], words[TC_FINDING_WORDS_BYTES];
+  char cause[TC_FINDING_PLACE_BYTES];
+  struct tc_exceeded_text text;
 };
 
 static struct tc__exceeded *find_exceeded(struct tc__analysed *s, const struct tc_exceeded *span,
@@ -180,7 +183,7 @@ static struct tc__exceeded *add_exceeded(struct tc__analysed *s, const struct tc
   return e;
 }
 
-char *tc__analysed_exceeded(void *self, const struct tc_exceeded *span) {
+struct tc_exceeded_text *tc__analysed_exceeded(void *self, const struct tc_exceeded *span) {
   struct tc__analysed *s = self;
   unsigned n;
 
@@ -189,10 +192,10 @@ char *tc__analysed_exceeded(void *self, const struct tc_exceeded *span) {
   if (e == NULL) e = add_exceeded(s, span, n);
   if (e == NULL) return NULL;
   e->times += !span->is_known;
-  if (e->words[0] != '\0' && span->end - span->begin <= e->end - e->begin) return NULL;
+  if (e->text.words[0] != '\0' && span->end - span->begin <= e->end - e->begin) return NULL;
   e->begin = span->begin;
   e->end = span->end;
-  return e->words;
+  return &e->text;
 }
 
 static void drop_first(struct tc__analysed *s) {
@@ -206,7 +209,8 @@ void tc__analysed_pass_exceeded(struct tc__analysed *s, uint64_t gen) {
   for (const struct tc__exceeded *e; (e = s->exceeded) != NULL; drop_first(s)) {
     struct tc_sighting sighting = { .kind = e->kind,
                                     .cause = e->cause,
-                                    .words = e->words,
+                                    .words = e->text.words,
+                                    .why = e->text.why,
                                     .gen = gen,
                                     .amount = (uint64_t)(e->end - e->begin),
                                     .is_time = true,

@@ -215,7 +215,7 @@ void tc__analysed_passed(void *self, const char *rule, const char *words, uint64
 /* Passes on the findings of a whole generation that was analysed; v is its verdict. */
 void tc__analysed_findings(struct tc__analysed *s, const struct tc_verdict *v);
 /* Notes a span that exceeds a threshold, as the encoder's exceeded(). self: a struct tc__analysed. */
-char *tc__analysed_exceeded(void *self, const struct tc_exceeded *span);
+struct tc_exceeded_text *tc__analysed_exceeded(void *self, const struct tc_exceeded *span);
 /* Passes on all that were noted in generation gen. */
 void tc__analysed_pass_exceeded(struct tc__analysed *s, uint64_t gen);
 /* As was_leak() of the analyses' configuration. */

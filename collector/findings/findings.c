@@ -23,8 +23,8 @@ enum {
   MEMORY_MAX = 2 * TC_FINDINGS_MAX * sizeof(struct tc_finding),
 };
 static const uint64_t SAVE_SOON_NS = UINT64_C(500000000), SAVE_LATER_NS = UINT64_C(60000000000);
-/* Before the end of what was seen, and after it, as rules keep it by default. */
-static const uint64_t BEFORE_MAX_NS = UINT64_C(30000000000), AFTER_NS = UINT64_C(10000000000);
+/* After the end of what was seen, as rules keep it by default. */
+static const uint64_t AFTER_NS = UINT64_C(10000000000);
 
 struct of_service {
   char name[TC_NAME_MAX + 1];
@@ -231,13 +231,14 @@ static void begin_time(struct tc_finding *f, uint64_t began_ns) {
 }
 
 static void note_part(struct tc_finding *f, const struct tc_sighting *s) {
-  uint64_t first = s->until_ns > BEFORE_MAX_NS ? s->until_ns - BEFORE_MAX_NS : 0;
+  struct tc_part part;
 
   memcpy(f->stream, s->stream, sizeof f->stream);
   f->gen = s->gen;
-  f->from_ns = s->from_ns > first ? s->from_ns : first;
-  if (f->from_ns > s->until_ns) f->from_ns = s->until_ns;
-  f->until_ns = s->until_ns;
+  tc_part_times(&part, s->from_ns, s->until_ns);
+  f->from_ns = part.from_ns;
+  f->until_ns = part.until_ns;
+  set_text(f->why, sizeof f->why, s->why != NULL ? s->why : "");
 }
 
 /* Returns true if the finding begins, for the first time or again. */

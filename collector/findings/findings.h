@@ -21,6 +21,7 @@
 #define TC_FINDINGS_FINDINGS_H
 
 #include "base/result.h"
+#include "collector/findings/part.h"
 #include "collector/keep/keeps.h"
 #include "config/table.h"
 #include "proto/names.h"
@@ -62,7 +63,8 @@ struct tc_finding {
   unsigned char stream[TC_STREAM_BYTES]; /* where it last began */
   uint64_t gen;
   uint64_t from_ns, until_ns; /* that part of the trace; 0: unknown */
-  uint64_t muted_until_ns;    /* collector's clock; 0: not muted */
+  char why[TC_WHY_BYTES]; /* what explains it there (collector/findings/part.h); "": nothing does */
+  uint64_t muted_until_ns; /* collector's clock; 0: not muted */
   char mute_reason[TC_FINDING_REASON_BYTES];
 };
 
@@ -75,6 +77,7 @@ struct tc_sighting {
   uint64_t gen;
   uint64_t from_ns,
       until_ns;    /* wall clock of the traced program; 0: unknown, the collector's is used */
+  const char *why; /* what explains it; NULL: nothing does */
   uint64_t amount; /* goroutines, or ns */
   bool is_time;
   uint64_t times; /* how often it began since the last sighting; 0: it continues */

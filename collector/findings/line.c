@@ -9,7 +9,7 @@
 
 #include "base/text/hex.h"
 
-enum { FIELDS = 21, HEX_BYTES = 2 * TC_STREAM_BYTES + 1 };
+enum { FIELDS = 22, HEX_BYTES = 2 * TC_STREAM_BYTES + 1 };
 
 void tc__finding_print(const struct tc_finding *f, struct tb_buf *out) {
   char hex[HEX_BYTES];
@@ -27,7 +27,7 @@ void tc__finding_print(const struct tc_finding *f, struct tb_buf *out) {
                   f->time[i].last_ns, f->time[i].peak);
   tb_buf_printf(out, "\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64,
                 tb_hex(f->stream, sizeof f->stream, hex), f->gen, f->from_ns, f->until_ns);
-  tb_buf_printf(out, "\t%" PRIu64 "\t%s\n", f->muted_until_ns, f->mute_reason);
+  tb_buf_printf(out, "\t%" PRIu64 "\t%s\t%s\n", f->muted_until_ns, f->mute_reason, f->why);
 }
 
 static bool read_number(const char *text, int base, uint64_t *out) {
@@ -107,5 +107,6 @@ bool tc__finding_parse(char *line, struct tc_finding *out) {
          read_text(field[5], out->words, sizeof out->words) && read_numbers(field, out) &&
          read_instances(field[13], out) && read_times(field[14], out) &&
          tb_unhex(field[15], out->stream, sizeof out->stream) &&
-         read_text(field[20], out->mute_reason, sizeof out->mute_reason);
+         read_text(field[20], out->mute_reason, sizeof out->mute_reason) &&
+         read_text(field[21], out->why, sizeof out->why);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A finding as a line of the file, with tabs between its fields:
  *
- *   id kind service place cause words began last ended seen count peak is_time instances times stream gen from until muted_until reason
+ *   id kind service place cause words began last ended seen count peak is_time instances times stream gen from until muted_until reason why
  *
  * id is hexadecimal, instances and times are lists with commas, a time is began-last-peak. */
 #ifndef TC_FINDINGS_LINE_H

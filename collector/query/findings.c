@@ -11,7 +11,7 @@
 
 static const uint64_t HOUR_NS = UINT64_C(3600000000000);
 
-enum { FETCH_BYTES = 320, RANGE_BYTES = 96, LINK_BYTES = 160, ID_DIGITS = 16 };
+enum { ID_DIGITS = 16 };
 
 struct list {
   struct tb_arena *arena;
@@ -48,41 +48,22 @@ static tb_rc copy_history(struct tb_arena *arena, const struct tc_finding *f,
   return TB_OK;
 }
 
-/* Some time before and after the part of the trace, which belong to its picture. */
-static uint64_t around(const struct tc_finding *f) {
-  return (f->until_ns - f->from_ns) / 4 + 1000000;
-}
-
-/* Writes a command that fetches the part of the trace. A finding may need several generations, so the time is better than
- * the generation in which it was found. */
-static tb_rc write_fetch(struct tb_arena *arena, const struct tc_finding *f, const char *hex,
-                         Tracecollect__V1__Finding *out) {
-  enum { S = 1000000000 };
-  char part[RANGE_BYTES], fetch[FETCH_BYTES];
-  uint64_t from = f->from_ns - around(f), until = f->until_ns + around(f);
-
-  if (f->until_ns == 0 || f->from_ns <= around(f))
-    snprintf(part, sizeof part, "--gen %" PRIu64 "..%" PRIu64, f->gen, f->gen);
-  else
-    snprintf(part, sizeof part,
-             "--since @%" PRIu64 ".%09" PRIu64 " --until @%" PRIu64 ".%09" PRIu64, from / S,
-             from % S, until / S, until % S);
-  snprintf(fetch, sizeof fetch, "tracectl fetch --stream %s %s -o %s-%" PRIu64 ".trace", hex, part,
-           f->service, f->gen);
-  return tc__query_text(arena, fetch, &out->fetch);
-}
-
-/* The page shows some time before and after, as the link of an alert does. */
 static tb_rc write_links(struct tb_arena *arena, const struct tc_finding *f,
                          Tracecollect__V1__Finding *out) {
-  char hex[2 * TC_STREAM_BYTES + 1], link[LINK_BYTES];
+  struct tc_part part = { .service = f->service,
+                          .gen = f->gen,
+                          .from_ns = f->from_ns,
+                          .until_ns = f->until_ns,
+                          .why = f->why };
+  char fetch[TC_PART_FETCH_BYTES], path[TC_PART_PATH_BYTES];
 
-  tb_hex(f->stream, sizeof f->stream, hex);
-  TB_TRY(write_fetch(arena, f, hex, out));
-  if (f->until_ns == 0 || f->from_ns <= around(f)) return TB_OK;
-  snprintf(link, sizeof link, "/timeline/%s?from=%" PRIu64 "&to=%" PRIu64, hex,
-           f->from_ns - around(f), f->until_ns + around(f));
-  return tc__query_text(arena, link, &out->link);
+  memcpy(part.stream, f->stream, sizeof part.stream);
+  tc_part_fetch(&part, fetch);
+  TB_TRY(tc__query_text(arena, fetch, &out->fetch));
+  tc_part_timeline(&part, path);
+  TB_TRY(tc__query_text(arena, path, &out->link));
+  tc_part_why(&part, path);
+  return tc__query_text(arena, path, &out->why);
 }
 
 static tb_rc copy_mute(struct tb_arena *arena, const struct tc_finding *f,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings are kept: one for each cause, open until it ends, over a restart, asked for by tracectl and HTTP; muted by a person."""
 import json
+import re
 import urllib.error
 import urllib.request
 
@@ -72,6 +73,27 @@ class Findings(Case):
         self.assertEqual(collector.stop(), 0)
         collector.start()
         self.assertEqual(self.findings(collector), rows)
+
+    @suites("release", "asan")
+    def test_a_slow_task_and_a_blocked_call_say_why_as_their_alerts_do(self):
+        collector = Collector(self, "alert.task=1us", "alert.syscall_blocked=1ms", "alert.every=0")
+        tail = self.spawn("tail", TRACECTL, "tail", "shop/", "--kind", "alert", "--json", "--server", collector.to, "--certs", self.certs,
+                          stdout=(self.folder / "tail.out").open("wb"))
+        wait_until("it subscribes", lambda: "tracecollect_feed_subscribers 1" in collector.get("/metrics"))
+        collector.send(self.trace("g26-gens"), "shop")
+        rows = wait_until("both kinds are found", lambda: (lambda rows: {row["kind"] for row in rows} == {"slow_task", "blocked_call"} and rows)(self.findings(collector)))
+        wait_until("it is all ordered", lambda: all(row["analysis"] == "ok" for row in collector.json_lines("list")))
+        alerts = wait_until("both are told", lambda: (lambda alerts: {a["kind"] for a in alerts} == {1, 9} and alerts)(
+            [json.loads(line)["message"] for line in (self.folder / "tail.out").read_text().splitlines()]))
+        tail.terminate()
+        for row in self.findings(collector):
+            with self.subTest(kind=row["kind"], words=row["words"]):
+                self.assertRegex(row["why"], rf"^/why/{row['stream']}\?from=@[\d.]+&to=@[\d.]+&(task=\d+|goroutine=\d+&ns=\d+)$")
+                said = json.loads(collector.get("/api/v1/why?stream=" + row["why"].removeprefix("/why/").replace("?", "&", 1)))
+                subject = re.search(r"^task \d+ \(.*?\)|goroutine \d+", row["words"])[0]
+                self.assertTrue(row["kind"] == "blocked_call" or said["figures"]["subject"] == subject, (said["figures"], subject))
+                alert = next(a for a in alerts if a["finding"] == "" and a["why"] == row["why"])
+                self.assertEqual(alert["fetch"], row["fetch"])
 
     @suites("release", "asan")
     def test_tail_replays_them_as_alerts_and_goes_on(self):

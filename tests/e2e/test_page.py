@@ -449,6 +449,24 @@ class Page(PageCase):
         wait_until("its picture is drawn", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
         self.quiet(page)
 
+    def test_a_figure_of_tasks_leads_to_why_the_slowest_took_so_long(self):
+        """From the alert, from the rule, from its history: two clicks at most."""
+        page = self.page("const every = setInterval; setInterval = (what, ms) => every(what, Math.min(ms, 100));")
+        self.collector.ask("trigger", "add", "slow WHEN tasks.latency.max > 500ms DO alert")
+        wait_until("it listens", lambda: page.ask("document.getElementById('connection').dataset.state") == "good")
+        self.collector.send(self.trace("g26-gens"), "shop")
+        page.ask("document.querySelector('#firings summary').click()")
+        links = [f"document.querySelector('#{where} a.why-link')" for where in ("alerts", "trigger-rows", "firing-rows")]
+        for link in links:
+            wait_until(f"{link} is there", lambda link=link: page.ask(f"{link} !== null"))
+        page.screenshot("why-links", whole=True)
+        for address in [page.ask(f"{link}.href") for link in links]:
+            with self.subTest(address=address):
+                page.open(address)
+                wait_until("it is explained", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
+                self.assertRegex(page.ask("document.getElementById('sentence').textContent"), r"^task \d+ \(\w+[ \w]*\) took [\d.]+ (s|ms): ")
+        self.quiet(page)
+
     def test_who_opens_the_page_later_sees_what_was_found(self):
         """Also on the page of the service, and after a restart; what has ended or is muted is one click away."""
         self.collector.stop()

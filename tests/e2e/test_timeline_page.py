@@ -177,8 +177,8 @@ class TimelinePage(Served, TimelinePageCase):
         for name in re.findall(r"behind (goroutine \d+)", said):
             self.assertIn(name, sentence)
         pieces = page.ask("document.querySelectorAll('.why-path .piece').length")
-        self.assertEqual(pieces, page.ask("document.querySelectorAll('[data-table=path] tbody tr').length"))
         self.assertGreater(pieces, 0)
+        self.expect_steps(page, pieces)
         self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), 1280)
         contrast, where = page.ask(CONTRAST)
         self.assertGreaterEqual(contrast, 4.5, where)
@@ -191,16 +191,47 @@ class TimelinePage(Served, TimelinePageCase):
         self.assertRegex(page.ask("location.search"), r"from=\d+&to=\d+")
         self.quiet(page)
 
-    def test_the_slowest_tasks_lead_to_why(self):
-        page = browser.Page(self)
-        page.open(f"{self.base}/#report=tasks")
-        link = "document.querySelector('[data-table=slowest] [data-column=task] a')"
-        page.ask("document.getElementById('reports')?.scrollIntoView()")
-        wait_until("the tasks are listed", lambda: page.draw() and page.ask(f"{link} !== null"))
-        task = page.ask(f"{link}.textContent")
+    def expect_steps(self, page, pieces):
+        """A line for each piece; one that is opened has where it was, its moment and a command that fetches it."""
+        steps = "[...document.querySelectorAll('#steps details')]"
+        self.assertEqual(page.ask(f"{steps}.length"), min(pieces, 100))
+        page.ask(f"{steps}[0].querySelector('summary').click()")
+        wait_until("it is open", lambda: page.ask(f"{steps}[0].querySelector('dl') !== null"))
+        fetch = page.ask(f"[...{steps}[0].querySelectorAll('.copy')].find((b) => b.textContent === 'copy fetch command').dataset.copies")
+        self.run_line(fetch)
+        self.assertIn(": ok: ", self.tracectl("check", self.folder / "step.trace").out)
+        self.assertRegex(page.ask(f"{steps}[0].querySelector('a.link').getAttribute('href')"), rf"^/timeline/{self.stream}\?from=\d+&to=\d+")
+
+    def explained(self, page, link):
+        """The sentence of the page that the link leads to."""
         page.follow(link)
         wait_until("it is explained", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
-        self.assertRegex(page.ask("document.getElementById('sentence').textContent"), rf"^task {task} \(.*\) took [\d.]+ ")
+        return page.ask("document.getElementById('sentence').textContent")
+
+    def test_rows_of_reports_lead_to_why(self):
+        for kind, table, column, words in (("tasks", "slowest", "task", r"task {} \(.*\) took [\d.]+ "), ("sched", "longest", "goroutine", r"(goroutine {} |task |region )"),
+                                           ("block", "longest", "goroutine", r"(goroutine {} |task |region )"), ("block", "waiting_now", "goroutine", r"(goroutine {} |task |region )")):
+            with self.subTest(kind=kind, table=table):
+                page = browser.Page(self)
+                page.open(f"{self.base}/#report={kind}")
+                cell = f"document.querySelector('[data-table={table}] [data-column={column}]:has(a)')"
+                page.ask("document.getElementById('reports')?.scrollIntoView()")
+                wait_until("the rows are listed", lambda: page.draw() and page.ask(f"{cell} !== null"))
+                self.assertEqual(page.ask(f"{cell}.querySelector('a').textContent"), "why")
+                subject = page.ask(f"{cell}.dataset.value")
+                self.assertRegex(self.explained(page, f"{cell}.querySelector('a')"), "^" + words.format(subject))
+                self.quiet(page)
+
+    def test_a_task_leads_to_why(self):
+        page = self.page(self.whole())
+        task = self.query("SELECT task, type, from_ns, until_ns, wall_ns FROM tasks WHERE until_ns ORDER BY until_ns-from_ns DESC")[0]
+        self.click(page, *self.place(page, self.begin + (task["until_ns"] - task["from_ns"]) // 2, "tasks"))
+        wait_until("the task is named", lambda: page.ask("document.getElementById('detail-title').textContent") == f"Task {task['task']} {task['type']}")
+        line = page.ask("[...document.querySelectorAll('#detail-body .copy')].find((b) => b.textContent === 'copy why command').dataset.copies")
+        page.screenshot("timeline-task")
+        sentence = self.explained(page, "document.querySelector('#detail-body .why-link')")
+        self.assertRegex(sentence, rf"^task {task['task']} \({task['type']}\) took ")
+        self.assertEqual(self.run_line(line).splitlines()[0].split(" took ")[0], sentence.split(" took ")[0])
         self.quiet(page)
 
     def test_why_says_why_there_is_no_answer(self):

@@ -3,7 +3,7 @@
 import { clock, duration } from "/format.js";
 import { showSegments } from "/segments.js";
 import { stackNodes } from "/stack.js";
-import { byId, copyButton, element, KeyedList, setData, setFigure, setText, timelineAddress, timelineLink } from "/view.js";
+import { byId, copyButton, element, KeyedList, setData, setFigure, setText, timelineAddress, timelineLink, whyLink } from "/view.js";
 
 const CALLS_MAX = 20; // those that wait the longest; on a busy host most others are new ones each second
 const ALERTS_MAX = 20;
@@ -102,6 +102,7 @@ export class Calls {
         { className: "buttons" },
         segmentsButton(`Behind an alert of ${a.service}`, () => ({ service: a.service, instance: a.instance, from_ns: begin, until_ns: begin + a.duration_ns })),
         timelineLink(a.stream, begin, begin + a.duration_ns, a.goroutine),
+        ...(a.why ? [whyLink(a.why)] : []),
         ...(a.fetch ? [copyButton("copy fetch command", a.fetch)] : []),
       ),
     );

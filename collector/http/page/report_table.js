@@ -4,7 +4,7 @@ import { Flame, hasFlame, OTHER } from "/flame.js";
 import { bytes, clock, count, duration, share, words } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { TableTools } from "/table_tools.js";
-import { element, KeyedList, setData, setFigure, setText, whyAddress } from "/view.js";
+import { element, KeyedList, setData, setFigure, setText, whyAddress, whyLink } from "/view.js";
 
 // A distribution has a column for each of these; its tooltip has all.
 const PARTS = [["count", "count", count], ["total_ns", "total", duration], ["p50_ns", "p50", duration], ["p99_ns", "p99", duration], ["max_ns", "max", duration]];
@@ -106,16 +106,33 @@ function keyed(schema, rows) {
   });
 }
 
-// A task that has ended leads to why it took so long.
-function linkTask(cell, row, report) {
-  if (cell.querySelector("a") !== null) return;
-  const begin = BigInt(report.from_wall_ns) + BigInt(row.start_ns - report.from_ns);
-  cell.replaceChildren(element("a", { className: "link", href: whyAddress(report.stream, begin, begin + BigInt(row.latency_ns), { task: row.task }), title: "why it took so long" }, String(row.task)));
+const NOT_EXPLAINED = new Set(["idle_now", "held"]); // calls that wait for work; who has a lock, and not who waits for it
+const LONGEST_NS = 30e9; // of what goes on: its last part is explained
+
+// What a row is about, for the page that explains it: a task, or what a goroutine did for some time. null: neither.
+function explained(row, report) {
+  const length = row.latency_ns ?? row.waited_ns ?? row.age_ns;
+  if (row.other || row.idle || length == null || !report.stream || report.instances > 0 || !(report.from_wall_ns > 0)) return null;
+  const long = Math.min(length, LONGEST_NS);
+  const start = row.start_ns !== undefined && length === long ? row.start_ns : report.until_ns - long;
+  const query = report.kind === "tasks" ? { task: row.task } : { goroutine: row.goroutine, ns: Math.round(start + long / 2) };
+  return Object.values(query).every((value) => value > 0) ? { start, long, query } : null;
+}
+
+function showWhy(cell, row, report) {
+  const about = explained(row, report);
+  const link = cell.querySelector("a");
+  if (about === null) return link?.remove();
+  const begin = BigInt(report.from_wall_ns) + BigInt(Math.round(about.start - report.from_ns));
+  const address = whyAddress(report.stream, begin, begin + BigInt(about.long), about.query);
+  if (link === null) cell.append(" ", whyLink(address));
+  else if (link.getAttribute("href") !== address) link.setAttribute("href", address);
 }
 
 class Table {
   constructor(schema) {
     this.schema = schema;
+    this.about = NOT_EXPLAINED.has(schema.name) ? undefined : ["task", "goroutine"].find((name) => schema.columns.some((c) => c.name === name));
     this.note = element("span", { className: "muted" });
     this.body = element("tbody");
     this.scroll = element("div", { className: "scroll" }, element("table", {}, element("caption", {}, `${schema.about} `, this.note), makeHead(schema), this.body));
@@ -153,7 +170,7 @@ class Table {
   updateRow(node, { row }) {
     for (const [i, field] of this.schema.columns.entries()) node.columns[i].update(row[field.name], this.report);
     if (row.other) setText(node.firstElementChild, OTHER);
-    if (row.task && row.start_ns != null && this.report.from_wall_ns > 0) linkTask(node.querySelector("[data-column=task]"), row, this.report);
+    if (this.about !== undefined) showWhy(node.querySelector(`[data-column=${this.about}]`), row, this.report);
   }
 
   // What columns take is a guess: a long number or name may need more.

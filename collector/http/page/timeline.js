@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a stream: /timeline/STREAM?from=NS&to=NS&pin=1,2&beside=STREAM,STREAM. What is seen stands in the address.
 import { duration, moment } from "/format.js";
-import { showFault, showMoment, showState, showStretch } from "/timeline_detail.js";
+import { showFault, showMoment, showState, showStretch, showTask, showTasks } from "/timeline_detail.js";
 import { AXIS, Drawing } from "/timeline_draw.js";
 import { Others } from "/timeline_others.js";
-import { fetchMoment, fetchPicture, fetchState, GOES_ON, MIXED } from "/timeline_pictures.js";
+import { BEGAN_BEFORE, fetchMoment, fetchPicture, fetchState, GOES_ON, MIXED } from "/timeline_pictures.js";
 import { makeRows } from "/timeline_rows.js";
 import { byId, element, KeyedList, setData, setText } from "/view.js";
 
@@ -266,9 +266,19 @@ function generationAt(picture, wallNs) {
   return picture.generations.find((g) => g.state === "ok" && BigInt(g.until_wall_ns) >= wallNs) ?? picture.generations.at(-1);
 }
 
+// Tasks that are shorter than a pixel are told apart nearer by.
+function chooseTask(row, { lane, i, from, until }) {
+  const closer = () => lookAt(from - (until - from) / 4n - SHORTEST, until + (until - from) / 4n + SHORTEST);
+  marks.chosen = { key: row.key, from, until, by: null };
+  if (lane.flags(i) & MIXED) showTasks(closer);
+  else showTask(lane.picture.stream, { task: lane.subject(i), type: lane.label(i), from, until, beganBefore: lane.flags(i) & BEGAN_BEFORE, goesOn: lane.flags(i) & GOES_ON }, closer);
+  frame();
+}
+
 async function choose(row, wallNs) {
-  const of = { proc: "proc", thread: "thread", goroutine: "goroutine" }[row?.lane?.kind];
+  const of = { proc: "proc", thread: "thread", goroutine: "goroutine", region: "goroutine" }[row?.lane?.kind];
   const cell = cellAt(row, wallNs);
+  if (row?.lane?.kind === "task" && cell !== null) return chooseTask(row, cell);
   if (!of || cell === null) return;
   const { picture } = row.lane;
   const offset = picture.from - picture.traceFrom;
@@ -337,8 +347,11 @@ function tipText(row, cell) {
   if (lane.kind === "group") return `${row.title}: ${(lane.share(i) / 256).toFixed(2)} ${lane.picture.looks[lane.look(i)]}`;
   const what = [lane.picture.looks[lane.look(i)], lane.kind === "proc" || lane.kind === "thread" ? `G${lane.subject(i)}` : "", lane.kind === "goroutine" ? "" : lane.label(i)].filter(Boolean).join(" ");
   if (lane.kind === "log" || lane.kind === "sample") return lane.share(i) > 1 ? `${what}, and ${lane.share(i) - 1} more` : what;
-  return lane.flags(i) & MIXED ? `mostly ${what}` : `${what}, ${length}${lane.flags(i) & GOES_ON ? " and on" : ""}`;
+  if (lane.flags(i) & MIXED) return `mostly ${what}`;
+  return `${what}, ${length}${lane.flags(i) & GOES_ON ? " and on" : ""}${lane.kind === "task" ? "; click: why" : ""}`;
 }
+
+const CHOSEN = new Set(["task", "proc", "thread", "goroutine", "region"]);
 
 function showTip(event) {
   const tip = byId("tip");
@@ -346,6 +359,7 @@ function showTip(event) {
   const row = base === null ? undefined : rowAt(event.clientY - box.top);
   const cell = row && event.clientX - box.left > labelsWidth() ? cellAt(row, timeAt(event.clientX - box.left)) : null;
   tip.hidden = cell === null;
+  scroller.classList.toggle("points", CHOSEN.has(cell?.lane.kind));
   if (cell === null) return;
   setText(tip, tipText(row, cell));
   const main = tip.parentElement.getBoundingClientRect();

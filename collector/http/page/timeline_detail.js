@@ -3,7 +3,7 @@
 import { duration, exactTime, moment as dayTime } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { StretchReports } from "/timeline_reports.js";
-import { byId, copyButton, element, setText, whyAddress } from "/view.js";
+import { byId, copyButton, element, setText, whyAddress, whyLink } from "/view.js";
 
 function button(label, act) {
   const node = element("button", { type: "button", className: "plain link" }, label);
@@ -41,7 +41,7 @@ export function showMoment(stream, moment, wallOf, acts) {
   if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
   // What the archive has of it is fetched first: a collector itself explains its last minutes.
   const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(from)} --until ${exactTime(until)} -o moment.trace`;
-  buttons.push(element("a", { className: "link why-link", href: whyAddress(stream, from, until, { goroutine: moment.goroutine, ns: (BigInt(moment.from_ns) + BigInt(moment.until_ns)) / 2n }) }, "why it took so long"));
+  buttons.push(whyLink(whyAddress(stream, from, until, { goroutine: moment.goroutine, ns: (BigInt(moment.from_ns) + BigInt(moment.until_ns)) / 2n }), "why it took so long"));
   buttons.push(copyButton("copy why command", `${fetch} && tracectl why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
   show(
     `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
@@ -57,6 +57,23 @@ export function showMoment(stream, moment, wallOf, acts) {
     ...stack(moment.by === null ? "" : `${woken} goroutine ${moment.by}, at`, moment.by_stack),
     ...stack("created at", moment.creation_stack),
   );
+}
+
+const CUT_NS = 10n * 10n ** 9n; // where it is cut by the picture's edge, it is looked for so far beyond
+
+// task: { task, type, from, until, beganBefore, goesOn }; zoom(): look at it
+export function showTask(stream, { task, type, from, until, beganBefore, goesOn }, zoom) {
+  const [begin, end] = [beganBefore ? from - CUT_NS : from, goesOn ? until + CUT_NS : until];
+  const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(begin)} --until ${exactTime(end)} -o task.trace`;
+  show(
+    `Task ${task}${type ? ` ${type}` : ""}`,
+    list([["took", `${beganBefore || goesOn ? "at least " : ""}${duration(Number(until - from))}`], ["from", dayTime(Number(from))]]),
+    element("p", { className: "buttons" }, whyLink(whyAddress(stream, begin, end, { task }), "why it took so long"), button("zoom to it", zoom), copyButton("copy why command", `${fetch} && tracectl report why task.trace --task ${task}`), copyButton("copy fetch command", fetch)),
+  );
+}
+
+export function showTasks(zoom) {
+  show("Tasks too short to tell apart here", element("p", { className: "buttons" }, button("zoom in", zoom)));
 }
 
 function stateNodes(said, one, pin) {

@@ -6,6 +6,7 @@ import { exactTime } from "/format.js";
 const MAGIC = "TCSPANS1";
 const HEAD_BYTES = 16;
 export const MIXED = 1;
+export const BEGAN_BEFORE = 2;
 export const GOES_ON = 4;
 export const SHARE_ALL = 65535;
 

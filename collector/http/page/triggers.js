@@ -3,12 +3,25 @@
 // once it is open.
 import { askJson } from "/ask.js";
 import { count, moment } from "/format.js";
-import { byId, element, KeyedList, setFigure, setText, timelineLink } from "/view.js";
+import { byId, element, KeyedList, setFigure, setText, timelineLink, whyAddress, whyLink } from "/view.js";
 
 const EVERY_MS = 5000;
 const AROUND_NS = 1e9; // a rule fires after a generation, which is about a second long
 const SHOWN = 50; // of the history,
 const SHOWN_OF_RULE = 10; // so that one that fires all the time hides no other
+
+// A figure of tasks is explained by the slowest task that ended in its generation, which may have begun some seconds before; the
+// words of a threshold name the task.
+const TASK_NS = 5n * 10n ** 9n;
+
+function links({ stream, wall_ns: wall, words = "" }) {
+  if (!(wall > 0)) return [];
+  const [, task] = /--task (\d+)/.exec(words) ?? [];
+  const query = task !== undefined ? { task } : /(^|\s)tasks\./.test(words) ? { slow: "*" } : null;
+  const end = BigInt(wall);
+  const why = query === null ? [] : [" ", whyLink(whyAddress(stream, end - TASK_NS, end, query))];
+  return [timelineLink(stream, wall - AROUND_NS, wall), ...why];
+}
 
 function make() {
   const names = ["rule", "fired", "last", "stream", "words", "go"];
@@ -29,15 +42,14 @@ function update(row, { name: title, text, fired: times = 0, wall_ns = 0, service
   setText(last, wall_ns > 0 ? moment(wall_ns) : "");
   setText(stream, times > 0 ? `${service} / ${instance}` : "");
   setText(words, seen);
-  go.replaceChildren(...(wall_ns > 0 ? [timelineLink(id, wall_ns - AROUND_NS, wall_ns)] : []));
+  go.replaceChildren(...links({ stream: id, wall_ns, words: seen }));
 }
 
 // A firing does not change.
 function makeFiring({ id, rule, service, instance, stream, wall_ns, words, limited = [] }) {
   const left = limited.length > 0 ? `; left out: ${limited.join(", ")}` : "";
   const cells = [moment(wall_ns || id), rule, `${service} / ${instance}`, words + left].map((text) => element("td", {}, text));
-  const go = element("td", {}, ...(wall_ns > 0 ? [timelineLink(stream, wall_ns - AROUND_NS, wall_ns)] : []));
-  return element("tr", {}, ...cells, go);
+  return element("tr", {}, ...cells, element("td", {}, ...links({ stream, wall_ns, words })));
 }
 
 export class Triggers {

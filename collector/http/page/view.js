@@ -65,6 +65,8 @@ export const serviceAddress = (service, instance = "") => `/service/${[service, 
 const AROUND_NS = 2n * 10n ** 9n;
 export const whyAddress = (stream, fromNs, untilNs, query) => `/why/${stream}?${new URLSearchParams({ from: exactTime(fromNs - AROUND_NS), to: exactTime(untilNs + AROUND_NS), ...query })}`;
 
+export const whyLink = (href, label = "why") => element("a", { className: "link why-link", href, title: "why it took so long" }, label);
+
 // A button that puts text on the clipboard, and says for a moment that it did.
 export function copyButton(label, text) {
   const isMade = typeof text === "function"; // when it is wanted

@@ -6,6 +6,7 @@ import { duration, moment } from "/format.js";
 import { ReportView } from "/report_table.js";
 import { byId, copyButton, element, setData, setText, timelineAddress } from "/view.js";
 import { pathPicture, STATES } from "/why_path.js";
+import { showSteps } from "/why_steps.js";
 
 const IN_WORDS = 3;
 const PARTS = { cpu: "its own CPU", runnable: "waiting for a P", syscall: "in system calls", gc_assist: "helping the garbage collector", stop_the_world: "stop-the-world", waiting: "waiting", unknown: "not known" };
@@ -18,16 +19,22 @@ function largest(behind) {
   return names.reduce((best, name) => (behind[`${name}_ns`] > behind[`${best}_ns`] ? name : best), names[0]);
 }
 
-function behindWords(behind) {
+// Where its longest piece was.
+function placeOf(goroutine, path) {
+  const longest = path.filter((p) => p.goroutine === goroutine).reduce((best, p) => (best === null || p.total_ns > best.total_ns ? p : best), null);
+  return longest?.function ? `, at ${longest.function}` : "";
+}
+
+function behindWords(behind, path) {
   if (behind.goroutine === 0) return `${duration(behind.total_ns)} behind what the trace does not say`;
   const part = largest(behind);
-  return `${duration(behind.total_ns)} behind goroutine ${behind.goroutine}${behind.entry ? ` ${behind.entry}` : ""} (${duration(behind[`${part}_ns`])} ${PARTS[part]})`;
+  return `${duration(behind.total_ns)} behind goroutine ${behind.goroutine}${behind.entry ? ` ${behind.entry}` : ""} (${duration(behind[`${part}_ns`])} ${PARTS[part]}${placeOf(behind.goroutine, path)})`;
 }
 
 // As `tracectl why` says it.
 function sentence({ figures, tables }) {
   const own = tables.parts.filter((p) => p.part !== "behind").map((p) => `${duration(p.total_ns)} ${PARTS[p.part]}${p.reason ? ` (${p.reason})` : ""}${p.part === "runnable" && figures.procs > 0 ? ` (${figures.runnable_mean.toFixed(1)} runnable, ${figures.procs} Ps)` : ""}`);
-  const behind = tables.behind.slice(0, IN_WORDS).map(behindWords);
+  const behind = tables.behind.slice(0, IN_WORDS).map((b) => behindWords(b, tables.path));
   const rest = tables.behind.slice(IN_WORDS);
   const others = rest.length > 0 ? [`${duration(rest.reduce((sum, b) => sum + b.total_ns, 0))} behind ${rest.length} others`] : [];
   return `${figures.subject} ${figures.open ? "is still open and has taken" : "took"} ${duration(figures.total_ns)}: ${[...own, ...behind, ...others].join(", ")}.`;
@@ -46,18 +53,24 @@ function showPath(said) {
   byId("path").replaceChildren(pathPicture(said.tables.path, said.figures, (text) => setText(byId("readout"), text), (piece) => goTo(said, piece)));
   const keys = [...STATES.values()].map(([look, words]) => element("span", {}, element("i", { className: `key ${look}` }), words));
   byId("keys").replaceChildren(...keys);
+  showSteps(byId("steps"), stream, said, (ns) => wallOf(said, ns));
+  byId("steps-card").hidden = false;
 }
 
+// The path is listed step by step.
 function showTables(said) {
-  const view = new ReportView({ ...said.schema, figures: [], options: [] });
+  const tables = said.schema.tables.filter((table) => table.name !== "path");
+  const view = new ReportView({ ...said.schema, tables, figures: [], options: [] });
   byId("tables").replaceChildren(view.node);
   view.show({ ...said, from_wall_ns: 0, options: {}, events: 0 }); // its times: since its begin
   setText(view.about, `${moment(said.from_wall_ns)}, generations ${said.first_gen} to ${said.last_gen}`);
 }
 
-function fetchLine(said) {
+const fetchLine = (said) => `tracectl fetch --stream ${stream} --gen ${said.first_gen}..${said.last_gen} -o why.trace`;
+
+function whyLine(said) {
   const asked = query.task !== undefined ? `--task ${query.task}` : query.slow !== undefined ? `--slow '${query.slow.replaceAll("'", "'\\''")}'` : `--goroutine ${query.goroutine} --at ${query.ns}`;
-  return `tracectl fetch --stream ${stream} --gen ${said.first_gen}..${said.last_gen} -o why.trace && tracectl why why.trace ${asked}`;
+  return `${fetchLine(said)} && tracectl why why.trace ${asked}`;
 }
 
 async function show() {
@@ -66,7 +79,7 @@ async function show() {
     setText(byId("name"), `${said.service} / ${said.instance}: ${said.figures.subject}`);
     document.title = `why ${said.figures.subject} · tracecollect`;
     setText(byId("sentence"), sentence(said));
-    byId("links").replaceChildren(element("a", { className: "link", href: timelineAddress(stream, said.from_wall_ns, said.until_wall_ns) }, "on the timeline"), " ", copyButton("copy why command", fetchLine(said)));
+    byId("links").replaceChildren(element("a", { className: "link", href: timelineAddress(stream, said.from_wall_ns, said.until_wall_ns) }, "on the timeline"), " ", copyButton("copy why command", whyLine(said)), " ", copyButton("copy fetch command", fetchLine(said)));
     showPath(said);
     showTables(said);
     setText(byId("state"), "explained");

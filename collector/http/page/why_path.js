@@ -11,7 +11,7 @@ export const STATES = new Map([
   ["Running", ["run", "running"]],
   ["Runnable", ["runnable", "waiting for a P"]],
   ["Syscall", ["syscall", "in a system call"]],
-  ["Waiting", ["wait", "waiting, not followed"]],
+  ["Waiting", ["wait", "waiting"]],
   ["unknown", ["unknown", "not known"]],
 ]);
 
@@ -22,18 +22,22 @@ function svgElement(tag, attributes, text) {
   return node;
 }
 
+export function stateWords({ state, reason }) {
+  const [, words] = STATES.get(state) ?? ["", state];
+  return `${words}${reason ? ` (${reason})` : ""}`;
+}
+
 export function pieceText(piece) {
   const subject = piece.goroutine > 0 ? `goroutine ${piece.goroutine} ${piece.entry}` : "no goroutine is known";
-  const [, words] = STATES.get(piece.state) ?? ["", piece.state];
   const place = piece.function ? `, at ${piece.function}${piece.line ? `:${piece.line}` : ""}` : "";
-  return `${duration(piece.total_ns)}: ${subject}, ${words}${piece.reason ? ` (${piece.reason})` : ""}${place}${piece.end ? `; ${piece.end}` : ""}`;
+  return `${duration(piece.total_ns)}: ${subject}, ${stateWords(piece)}${place}${piece.end ? `; ${piece.end}` : ""}`;
 }
 
 // pointed(text): what lies under the pointer; chosen(piece): it was clicked.
 export function pathPicture(pieces, figures, pointed, chosen) {
   const deepest = Math.min(ROWS_MAX - 1, pieces.reduce((most, p) => Math.max(most, p.depth), 0));
   const height = (deepest + 1) * ROW;
-  const node = svgElement("svg", { viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: "none", class: "why-path", role: "img", "aria-label": "The pieces of the critical path; the table below has the same" });
+  const node = svgElement("svg", { viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: "none", class: "why-path", role: "img", "aria-label": "The pieces of the critical path; the list below has the same" });
   node.style.height = `${height}px`;
   for (const piece of pieces) {
     const x = ((piece.from_ns - figures.from_ns) / figures.total_ns) * WIDTH;

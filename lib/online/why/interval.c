@@ -84,7 +84,9 @@ static void check_slow(struct to_why_finding *f, const struct to_span *span) {
 
   copy_name(span, name);
   add_type(f, name);
-  if (strcmp(name, f->ask->slow) != 0 || span->open || !span->from_known || !span->until_known)
+  bool is_one = span->kind == TO_SPAN_TASK && strcmp(f->ask->slow, "*") == 0;
+  if ((!is_one && strcmp(name, f->ask->slow) != 0) || span->open || !span->from_known ||
+      !span->until_known)
     return;
   if (span->until - span->from > length(&f->task)) set_interval(&f->task, span);
 }

@@ -18,7 +18,7 @@
 struct to_why_ask { /* one of: task, slow, goroutine with a time */
   bool has_task;
   uint64_t task;
-  const char *slow;   /* type of tasks or regions; NULL: not set */
+  const char *slow;   /* type of tasks or regions; "*": any task; NULL: not set */
   uint64_t goroutine; /* 0: not set */
   to_ns at;           /* trace clock; if at_is_wall, see at_wall_ns */
   uint64_t at_wall_ns;

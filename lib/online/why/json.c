@@ -73,7 +73,7 @@ static void put_piece(struct tb_buf *out, const struct to_why *why, const struct
   tb_buf_printf(out,
                 ",\"line\":%" PRIu64 ",\"stop_the_world_ns\":%" PRIu64 ",\"gc_assist_ns\":%" PRIu64,
                 (uint64_t)frame->line, p->stopped_ns, p->assist_ns);
-  put_word(out, "end", to_path_end_name((enum to_path_end)p->end));
+  put_word(out, "end", to_why_piece_end(why, p));
   tb_buf_byte(out, '}');
 }
 

@@ -118,3 +118,13 @@ const char *to_why_piece_state(const struct to_path_piece *piece) {
 const char *to_why_piece_reason(const struct to_why *why, const struct to_path_piece *piece) {
   return piece->state == TO_GO_WAITING ? to_spans_reason(why->spans, piece->reason)->display : "";
 }
+
+const char *to_why_piece_end(const struct to_why *why, const struct to_path_piece *piece) {
+  bool is_wait = piece->state == TO_GO_WAITING && piece->end == TO_PATH_NO_WAKER;
+
+  switch (is_wait ? to_spans_reason(why->spans, piece->reason)->wait_class : TO_WAIT_OTHER) {
+  case TO_WAIT_SLEEP: return "ended by a timer";
+  case TO_WAIT_NET: return "ended by the network";
+  default: return to_path_end_name((enum to_path_end)piece->end);
+  }
+}

@@ -57,6 +57,8 @@ struct to_string to_why_related_entry(const struct to_why *why,
 const char *to_why_piece_state(const struct to_path_piece *piece);
 /* Returns "" if the piece is not a wait. */
 const char *to_why_piece_reason(const struct to_why *why, const struct to_path_piece *piece);
+/* Says why the path does not go on there; "" if it does. */
+const char *to_why_piece_end(const struct to_why *why, const struct to_path_piece *piece);
 
 /* Writes "figures":{...},"tables":{...} as in online/why/schema.h; rows: limit of the path's rows (0: all). */
 void to_why_json(const struct to_why *why, size_t rows, struct tb_buf *out);

@@ -72,6 +72,7 @@ static tb_rc print_finding(struct tk_lines *lines, const finding *f) {
   alert.goroutine = alert.thread = -1;
   alert.finding = f->id;
   alert.fetch = f->fetch;
+  alert.why = f->why;
   message.stream = f->stream;
   message.service = f->service;
   message.instance = (char *)(uintptr_t)instance_of(f);

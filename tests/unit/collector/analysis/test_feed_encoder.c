@@ -53,10 +53,11 @@ static void on_passed(void *self, const char *rule, const char *words, uint64_t 
 static struct {
   unsigned n, known;
   to_ns longest;
-  char kind[20], cause[60], words[TC_FINDING_WORDS_BYTES];
+  char kind[20], cause[60];
+  struct tc_exceeded_text text;
 } exceeded;
 
-static char *on_exceeded(void *self, const struct tc_exceeded *span) {
+static struct tc_exceeded_text *on_exceeded(void *self, const struct tc_exceeded *span) {
   (void)self;
   exceeded.n++;
   exceeded.known += span->is_known;
@@ -64,7 +65,7 @@ static char *on_exceeded(void *self, const struct tc_exceeded *span) {
   snprintf(exceeded.cause, sizeof exceeded.cause, "%s", span->cause);
   if (span->end - span->begin <= exceeded.longest) return NULL;
   exceeded.longest = span->end - span->begin;
-  return exceeded.words;
+  return &exceeded.text;
 }
 
 static void begin(const char *const *sets) {
@@ -566,9 +567,12 @@ Test(feed_source, a_world_that_stands_too_long_is_an_alert) {
   cr_assert_eq(exceeded.n, 1);
   cr_assert_str_eq(exceeded.kind, "long_stop");
   cr_assert_str_eq(exceeded.cause, "/stw/gc/mark-termination");
-  cr_assert_str_eq(exceeded.words, passed.words);
+  cr_assert_str_eq(exceeded.text.words, passed.words);
+  cr_assert_str_eq(exceeded.text.why, "");
+  cr_assert_str_eq(a->why, "");
+  /* a quarter of its length and a millisecond before and after */
   cr_assert_str_eq(a->fetch, "tracectl fetch --stream abcd0000000000000000000000000000 "
-                             "--gen 1..1 -o shop-1.trace");
+                             "--since @5.008499000 --until @5.013499000 -o shop-1.trace");
   end();
 }
 
@@ -589,6 +593,8 @@ Test(feed_source, a_call_that_blocks_too_long_is_an_alert_when_it_ends) {
   cr_assert_eq(a->thread, 4);
   cr_assert_not(a->open);
   cr_assert_str_eq(a->text, "shop/host:1: system call blocked for 5.000 ms in read, goroutine 12");
+  cr_assert_str_eq(exceeded.text.why, "goroutine=12&ns=22500000");
+  cr_assert_not_null(strstr(a->why, "&goroutine=12&ns=22500000"));
   cr_assert_eq(passed.n, 1);
   cr_assert_str_eq(passed.rule, "alert.syscall_blocked");
   end();
