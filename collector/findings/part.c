@@ -48,12 +48,20 @@ void tc_part_fetch(const struct tc_part *p, char out[TC_PART_FETCH_BYTES]) {
            tb_hex(p->stream, sizeof p->stream, hex), part, p->service, p->gen);
 }
 
+/* The goroutine of an alert, or the one that is explained. */
+static int64_t pinned(const struct tc_part *p) {
+  int64_t goroutine = p->goroutine;
+
+  if (goroutine <= 0 && p->why != NULL) sscanf(p->why, "goroutine=%" SCNd64, &goroutine);
+  return goroutine;
+}
+
 void tc_part_timeline(const struct tc_part *p, char out[TC_PART_PATH_BYTES]) {
   char hex[2 * TC_STREAM_BYTES + 1], pin[40] = "";
 
   out[0] = '\0';
   if (!has_time(p)) return;
-  if (p->goroutine > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, p->goroutine);
+  if (pinned(p) > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, pinned(p));
   snprintf(out, TC_PART_PATH_BYTES, "/timeline/%s?from=%" PRIu64 "&to=%" PRIu64 "%s",
            tb_hex(p->stream, sizeof p->stream, hex), p->from_ns - around(p),
            p->until_ns + around(p), pin);

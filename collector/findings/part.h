@@ -22,7 +22,7 @@ struct tc_part {
   const char *service;
   uint64_t gen;
   uint64_t from_ns, until_ns; /* wall clock of the traced program; until_ns 0: unknown */
-  int64_t goroutine;          /* pinned on the timeline; 0 or less: none */
+  int64_t goroutine; /* pinned on the timeline; 0 or less: the one of why, if there is one */
   const char
       *why; /* what is explained, a query of /api/v1/why: "task=97"; "" or NULL: nothing is */
 };

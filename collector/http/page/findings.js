@@ -2,7 +2,7 @@
 // What is wrong with services, and what was in the last day: one entry for each cause, however many instances show it.
 import { askJson } from "/ask.js";
 import { ago, count, duration, moment } from "/format.js";
-import { byId, copyButton, element, KeyedList, serviceAddress, setData, setText } from "/view.js";
+import { byId, copyButton, element, KeyedList, serviceAddress, setData, setText, whyLink } from "/view.js";
 
 const EVERY_MS = 5000;
 const PAST_MS = 24 * 3600 * 1000;
@@ -42,7 +42,7 @@ function update(node, f) {
   const trace = `${f.fetch} ${f.expired}`;
   if (buttons.dataset.trace === trace) return;
   buttons.dataset.trace = trace;
-  const link = f.link ? [element("a", { className: "link", href: f.link }, "timeline")] : [];
+  const link = f.link ? [element("a", { className: "link", href: f.link }, "timeline"), ...(f.why ? [whyLink(f.why)] : [])] : [];
   buttons.replaceChildren(...(f.expired ? [element("span", { className: "muted" }, "its trace has expired")] : [...link, copyButton("copy fetch command", f.fetch)]));
 }
 

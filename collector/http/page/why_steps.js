@@ -51,6 +51,7 @@ function stepNode(stream, step, subject, wallOf) {
 export function showSteps(place, stream, { tables, figures }, wallOf) {
   const add = (steps) => place.append(...steps.map((step) => stepNode(stream, step, figures, wallOf)));
   place.replaceChildren();
+  place.style.setProperty("--deepest", Math.min(DEEPEST, tables.path.reduce((most, p) => Math.max(most, p.depth), 0)));
   add(tables.path.slice(0, SHOWN));
   if (tables.path.length <= SHOWN) return;
   const more = element("button", { type: "button", className: "plain link" }, `${tables.path.length - SHOWN} more steps`);
