@@ -2,6 +2,7 @@
 /* tracectl query [FILE... | SELECTOR...] 'SQL': traces as tables. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
@@ -10,6 +11,7 @@
 #include "tools/tracectl/query/saved.h"
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
 struct query_options {
@@ -43,10 +45,17 @@ static int take_arguments(struct query_options *o, int argc, char **argv) {
 
   if (o->json + o->csv + (o->pprof != NULL) > 1)
     return tk_usage("query", "only one of --json, --csv and --pprof can be given");
+  if (o->pprof != NULL && tk_out_is_trace(o->pprof))
+    return tk_usage("query", "--pprof: '%s' is a Go trace, which would be overwritten", o->pprof);
   if (o->saved != NULL && saved == NULL) return TK_USAGE;
   if (saved == NULL && argc == 0)
     return tk_usage("query",
                     "FILE and one statement are required; --list shows those that have a name");
+  if (saved == NULL && access(argv[argc - 1], F_OK) == 0)
+    return tk_usage("query",
+                    "a statement is required after '%s': 'SELECT ...'; --list shows those "
+                    "that have a name",
+                    argv[argc - 1]);
   o->sql = saved != NULL ? saved->sql : argv[argc - 1];
   o->files = argv;
   o->n_files = saved != NULL ? argc : argc - 1;

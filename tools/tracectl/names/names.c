@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/names/names.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,19 +92,6 @@ static void lead_to_table(sqlite3 *db, const char *word) {
   print_meant(meant != NULL ? meant : table_meant(word));
 }
 
-static bool is_of_word(char c) {
-  return isalnum((unsigned char)c) || c == '_';
-}
-
-/* Is the name a word of the statement? */
-static bool names(const char *sql, const char *name) {
-  size_t len = strlen(name);
-
-  for (const char *at = sql; (at = strcasestr(at, name)) != NULL; at++)
-    if ((at == sql || !is_of_word(at[-1])) && !is_of_word(at[len])) return true;
-  return false;
-}
-
 static const char *column_meant(const char *word) {
   static const struct {
     const char *word, *column;
@@ -129,7 +115,7 @@ static bool list_columns(sqlite3 *db, const char *sql, const char *word) {
 
   read_tables(db, &tables);
   for (unsigned i = 0; i < tables.n; i++) {
-    if (!names(sql, tables.name[i])) continue;
+    if (!tk_words_in(sql, tables.name[i])) continue;
     read_columns(db, tables.name[i], &columns);
     fprintf(stderr, "  %s has ", tables.name[i]);
     print_names("", &columns);
@@ -147,7 +133,7 @@ static void list_owners(sqlite3 *db, const char *sql, const char *word) {
   read_tables(db, &tables);
   for (unsigned i = 0; i < tables.n; i++) {
     read_columns(db, tables.name[i], &columns);
-    if (!names(sql, tables.name[i]) && has(&columns, word))
+    if (!tk_words_in(sql, tables.name[i]) && has(&columns, word))
       memcpy(owners.name[owners.n++], tables.name[i], NAME_MAX_LEN);
   }
   if (owners.n == 0) return;
@@ -217,6 +203,18 @@ static void words_of(const char *table, const char *column, char *text, size_t s
     len += (size_t)snprintf(text + len, size - len, "%s%s", i > 0 ? ", " : "", word);
 }
 
+/* Waits' reasons with their meaning; those of stops say it themselves. */
+static void print_reasons(const char *table) {
+  const char *word;
+
+  if (strcmp(table, "spans") != 0 && strcmp(table, "waits") != 0) return;
+  puts("\nReasons of waits:");
+  for (unsigned i = 0; (word = tk_words_at("waits", "reason", i)) != NULL; i++)
+    printf("  %-27s %s\n", word, tk_words_about(word));
+  puts("Go writes \"sync\" for Mutex, RWMutex and WaitGroup: frames.function of the stack tells "
+       "which, as sync.(*WaitGroup).Wait.");
+}
+
 static int print_table(sqlite3 *db, const char *name) {
   struct names columns;
   struct tk_table table;
@@ -232,6 +230,7 @@ static int print_table(sqlite3 *db, const char *name) {
   }
   tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
+  print_reasons(name);
   return TK_DONE;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/names/words.h"
 
+#include <ctype.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,23 +93,61 @@ const char *tk_words_at(const char *table, const char *column, unsigned i) {
   return names == NULL ? NULL : names->at(i);
 }
 
-static bool has(const struct names *names, const char *word) {
+static bool matches(const char *known, const char *word, enum tk_word_match match) {
+  switch (match) {
+  case TK_WORD_LIKE: return sqlite3_strlike(word, known, 0) == 0;
+  case TK_WORD_GLOB: return sqlite3_strglob(word, known) == 0;
+  default: return strcmp(known, word) == 0;
+  }
+}
+
+static bool has(const struct names *names, const char *word, enum tk_word_match match) {
   const char *known;
 
   for (unsigned i = 0; (known = names->at(i)) != NULL; i++)
-    if (strcmp(known, word) == 0) return true;
+    if (matches(known, word, match)) return true;
+  return false;
+}
+
+const char *tk_words_column(const char *name, size_t len) {
+  for (const struct names *n = all; n->table != NULL; n++)
+    if (strlen(n->column) == len && sqlite3_strnicmp(n->column, name, (int)len) == 0)
+      return n->column;
+  return NULL;
+}
+
+const char *tk_words_about(const char *reason) {
+  for (unsigned i = 1; i < TO_REASONS; i++)
+    if (strcmp(to_reason_info((enum to_reason)i)->text, reason) == 0)
+      return to_reason_info((enum to_reason)i)->about;
+  return NULL;
+}
+
+static bool is_of_word(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+bool tk_words_in(const char *sql, const char *name) {
+  size_t len = strlen(name);
+
+  for (const char *at = sql; (at = strcasestr(at, name)) != NULL; at++)
+    if ((at == sql || !is_of_word(at[-1])) && !is_of_word(at[len])) return true;
   return false;
 }
 
 /* A wait's reason by what reports call it, or what it is about: "I/O wait", "mutex". */
 static const char *reason_about(const char *word) {
   for (unsigned i = 1; i < TO_REASONS; i++)
-    if (strcasecmp(to_reason_info((enum to_reason)i)->display, word) == 0)
+    if (strcasestr(to_reason_info((enum to_reason)i)->display, word) != NULL)
       return to_reason_info((enum to_reason)i)->text;
   for (unsigned i = 1; i < TO_REASONS; i++)
     if (strcasestr(to_reason_info((enum to_reason)i)->about, word) != NULL)
       return to_reason_info((enum to_reason)i)->text;
   return NULL;
+}
+
+static bool has_reasons(const struct names *names) {
+  return names->at == span_reason || names->at == wait_reason;
 }
 
 static const char *near(const struct names *names, const char *word) {
@@ -119,8 +159,32 @@ static const char *near(const struct names *names, const char *word) {
     if (part == NULL && strlen(word) > 1 && strcasestr(known, word) != NULL) part = known;
   }
   if (nearest.best != NULL) return nearest.best;
-  if (part == NULL && names->at == span_reason) part = reason_about(word);
+  if (part == NULL && has_reasons(names)) part = reason_about(word);
   return part;
+}
+
+/* What is no kind of spans, but is there. */
+static const char *elsewhere(const struct names *names, const char *word) {
+  static const struct {
+    const char *part, *where;
+  } guesses[] = { { "stw", "the view stops has stop-the-world pauses" },
+                  { "stop", "the view stops has stop-the-world pauses" },
+                  { "pause", "the view stops has stop-the-world pauses" },
+                  { "wait", "the view waits has what goroutines wait for" },
+                  { "block", "the view waits has what goroutines wait for" },
+                  { "mutex", "the view waits has locks: reason='sync'" },
+                  { "lock", "the view waits has locks: reason='sync'" },
+                  { "chan", "the view waits has channels: reason LIKE 'chan %'" },
+                  { "net", "the view waits has the network: reason='network'" },
+                  { "gc", "kind='range' has the collector's work: state LIKE 'GC %'" },
+                  { "task", "tasks is a table of its own" },
+                  { "region", "regions is a table of its own" },
+                  { "sample", "samples is a table of its own" },
+                  { "log", "logs is a table of its own" } };
+
+  for (size_t i = 0; names->at == span_kind && i < sizeof guesses / sizeof *guesses; i++)
+    if (strcasestr(word, guesses[i].part) != NULL) return guesses[i].where;
+  return NULL;
 }
 
 static void list(const struct names *names, char *text, size_t size) {
@@ -145,17 +209,50 @@ static bool is_said(struct tk_words_said *said, const char *word) {
   return false;
 }
 
-void tk_words_check(struct tk_words_said *said, const char *table, const char *column,
-                    const char *word) {
-  const struct names *names = find(table, column);
-  char text[600];
+/* Returns the words of a column of the statement's tables, if none has the word; otherwise NULL. */
+static const struct names *without(const char *sql, const char *column, const char *word,
+                                   enum tk_word_match match) {
+  const struct names *first = NULL;
 
-  if (names == NULL || word[0] == 0 || strlen(word) >= TK_WORDS_TEXT) return;
-  if (has(names, word) || is_said(said, word)) return;
-  const char *best = near(names, word);
+  for (const struct names *n = all; n->table != NULL; n++) {
+    if (strcmp(n->column, column) != 0 || !tk_words_in(sql, n->table)) continue;
+    if (has(n, word, match)) return NULL;
+    if (first == NULL) first = n;
+  }
+  return first;
+}
+
+/* Copies a pattern's longest piece without wildcards. */
+static void plain_part(const char *pattern, char out[TK_WORDS_TEXT]) {
+  size_t longest = 0;
+
+  out[0] = 0;
+  for (const char *at = pattern; *at != 0;) {
+    size_t len = strcspn(at, "%_*?");
+    if (len > longest) {
+      longest = len;
+      memcpy(out, at, len);
+      out[len] = 0;
+    }
+    at += len + strspn(at + len, "%_*?");
+  }
+}
+
+void tk_words_check(struct tk_words_said *said, const char *sql, const char *column,
+                    const char *word, enum tk_word_match match) {
+  const struct names *names = without(sql, column, word, match);
+  char plain[TK_WORDS_TEXT], text[600];
+
+  if (names == NULL || word[0] == 0 || is_said(said, word)) return;
+  plain_part(word, plain);
+  const char *looked = match == TK_WORD_EQUAL ? word : plain, *best = near(names, looked),
+             *where = best == NULL ? elsewhere(names, looked) : NULL;
   if (best != NULL)
     snprintf(text, sizeof text, "did you mean \"%s\"?", best);
+  else if (where != NULL)
+    snprintf(text, sizeof text, "%s", where);
   else
     list(names, text, sizeof text);
-  tk_note("query", "no %s is known as \"%s\"; %s", column, word, text);
+  tk_note("query", "no %s is %s \"%s\"; %s", column, match == TK_WORD_EQUAL ? "known as" : "like",
+          word, text);
 }

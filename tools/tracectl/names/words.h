@@ -7,6 +7,7 @@
 #define TK_NAMES_WORDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { TK_WORDS_SAID = 8, TK_WORDS_TEXT = 64 };
 
@@ -16,10 +17,18 @@ struct tk_words_said {
   unsigned n;
 };
 
+enum tk_word_match { TK_WORD_EQUAL, TK_WORD_LIKE, TK_WORD_GLOB };
+
 /* Returns the i-th word of a column, or NULL: there are no more, or the column is not one of names. */
 const char *tk_words_at(const char *table, const char *column, unsigned i);
-/* Prints a line on stderr, once for each word, if the column never has the word. */
-void tk_words_check(struct tk_words_said *said, const char *table, const char *column,
-                    const char *word);
+/* Returns one sentence on a wait's reason, or NULL. */
+const char *tk_words_about(const char *reason);
+/* Returns the name of a column of names, or NULL. */
+const char *tk_words_column(const char *name, size_t len);
+/* Does the statement have the name as a word? */
+bool tk_words_in(const char *sql, const char *name);
+/* Prints a line on stderr, once for each word, if no table of the statement has a word in that column that matches. */
+void tk_words_check(struct tk_words_said *said, const char *sql, const char *column,
+                    const char *word, enum tk_word_match match);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/tracectl/names/aggregates.h"
+#include "tools/tracectl/names/compared.h"
 #include "tools/tracectl/names/names.h"
 #include "tools/tracectl/query/findings.h"
 #include "tools/tracectl/query/profile.h"
@@ -97,6 +98,11 @@ static int error_offset(const struct query *q) {
   return at != NULL ? (int)(at - q->sql) : -1;
 }
 
+static const char *what_to_do(const char *message) {
+  if (strcmp(message, "incomplete input") == 0) return ": the statement ends too early";
+  return strstr(message, "may not be modified") != NULL ? ": a query only reads" : "";
+}
+
 static int fail(const struct query *q) {
   int offset = error_offset(q);
   char *message = sqlite3_mprintf("%s", sqlite3_errmsg(q->db));
@@ -105,13 +111,13 @@ static int fail(const struct query *q) {
     sqlite3_free(message);
     return tk_usage("query", "%s", q->refused);
   }
-  if (message != NULL && message[0] != 0)
-    tk_fail("query", "%s", message); /* otherwise already reported */
+  if (message != NULL && message[0] != 0) /* otherwise already reported */
+    tk_fail("query", "%s%s", message, what_to_do(message));
   if (offset >= 0 && (size_t)offset <= strlen(q->sql)) point_at(q->sql, offset);
   sqlite3_set_authorizer(q->db, NULL, NULL); /* what follows is our own */
   if (message != NULL) tk_names_lead_on(q->db, q->sql, message);
   sqlite3_free(message);
-  return offset >= 0 ? TK_USAGE : TK_FAILED;
+  return TK_FAILED;
 }
 
 static bool is_blank(const char *sql) {
@@ -121,10 +127,14 @@ static bool is_blank(const char *sql) {
 static int prepare(struct query *q, sqlite3_stmt **out) {
   const char *rest;
 
-  if (sqlite3_prepare_v2(q->db, q->sql, -1, out, &rest) != SQLITE_OK) return fail(q);
+  if (sqlite3_prepare_v2(q->db, q->sql, -1, out, &rest) != SQLITE_OK) {
+    fail(q);
+    return TK_USAGE;
+  }
   if (*out == NULL) return tk_usage("query", "a SELECT is required");
   if (!is_blank(rest))
     return tk_usage("query", "one statement at a time: what follows is \"%.40s\"", rest);
+  tk_compared_check(q->sql);
   return TK_DONE;
 }
 

@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "tools/tracectl/names/views.h"
-#include "tools/tracectl/names/words.h"
 #include "tools/tracectl/query/scan.h"
 
 struct vtab {
   sqlite3_vtab base;
   const struct tk_query_table *table;
   struct tk_traces *traces;
-  struct tk_words_said said;
 };
 
 struct cursor {
@@ -91,21 +89,6 @@ static sqlite3_uint64 details_of(const struct tk_query_table *table) {
   return bits;
 }
 
-/* Says so if a column of names is compared with a word that it never has. */
-static void check_words(struct vtab *vtab, sqlite3_index_info *info) {
-  sqlite3_value *value;
-
-  for (int i = 0; i < info->nConstraint; i++) {
-    const struct sqlite3_index_constraint *at = &info->aConstraint[i];
-    bool compares = at->op == SQLITE_INDEX_CONSTRAINT_EQ || at->op == SQLITE_INDEX_CONSTRAINT_NE;
-    if (!compares || at->iColumn < 0) continue;
-    if (sqlite3_vtab_rhs_value(info, i, &value) != SQLITE_OK) continue;
-    const char *word = (const char *)sqlite3_value_text(value);
-    if (word != NULL)
-      tk_words_check(&vtab->said, vtab->table->name, vtab->table->column[at->iColumn].name, word);
-  }
-}
-
 /* A pass costs about the same for any condition; a key finds its rows directly. */
 static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   const struct tk_query_table *table = ((struct vtab *)base)->table;
@@ -113,7 +96,6 @@ static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   int n = 0;
 
   if (plan == NULL) return SQLITE_NOMEM;
-  check_words((struct vtab *)base, info);
   *letter++ = (info->colUsed & details_of(table)) != 0 ? '+' : '-';
   info->estimatedCost = table->is_small ? 1e5 : 1e8;
   info->estimatedRows = table->is_small ? 10000 : 10000000;

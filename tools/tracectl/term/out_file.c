@@ -113,6 +113,17 @@ tb_rc tk_out_publish(struct tk_out_set *set, struct tb_diag *diag) {
   return TB_OK;
 }
 
+bool tk_out_is_trace(const char *path) {
+  char begin[5] = "";
+
+  if (is_straight(path)) return false;
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return false;
+  bool is_trace = fread(begin, 1, 5, file) == 5 && memcmp(begin, "go 1.", 5) == 0;
+  fclose(file);
+  return is_trace;
+}
+
 void tk_out_free(struct tk_out_set *set) {
   if (set == NULL) return;
   signal(SIGINT, SIG_DFL);

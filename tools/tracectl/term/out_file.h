@@ -9,6 +9,7 @@
 #ifndef TK_TERM_OUT_FILE_H
 #define TK_TERM_OUT_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/result.h"
@@ -25,5 +26,8 @@ TB_MUST tb_rc tk_out_begin(struct tk_out_set *set, const char *path, struct tb_d
                            FILE **out);
 /* Ends the last file and renames all. */
 TB_MUST tb_rc tk_out_publish(struct tk_out_set *set, struct tb_diag *diag);
+
+/* Is the file a trace? Then a verb that writes other files takes its name for a slip. */
+bool tk_out_is_trace(const char *path);
 
 #endif
