@@ -58,11 +58,14 @@ const char *ta__or_env(const char *value, const char *name, bool use_env) {
 
 static const char *const text_names[TEXTS] = { "server",  "ca",       "cert", "key",
                                                "service", "instance", "crl" };
+static const char *const variables[TEXTS] = { "SERVER",  "CERTS",    "CERTS", "CERTS",
+                                              "SERVICE", "INSTANCE", "CRL" };
 
 static void take_text(struct ta_forward *f, int text, const char *value, int *error) {
   if (*error != TA_OK) return;
   if (value == NULL) {
-    *error = ta__fault(TA_E_CONFIG, "%s is not given", text_names[text]);
+    *error = ta__fault(TA_E_CONFIG, "%s is not given (TRACEAGENT_%s)", text_names[text],
+                       variables[text]);
     return;
   }
   f->text[text] = strdup(value);

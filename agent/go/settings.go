@@ -81,7 +81,7 @@ func (c Config) settle() (settings, error) {
 	}
 	for _, given := range []struct{ name, value string }{{"server", s.server}, {"certs", certs}, {"service", s.service}} {
 		if given.value == "" {
-			return s, fmt.Errorf("%s is not given", given.name)
+			return s, fmt.Errorf("%s is not given (TRACEAGENT_%s)", given.name, strings.ToUpper(given.name))
 		}
 	}
 	for _, name := range []struct{ what, value string }{{"service", s.service}, {"instance", s.instance}} {
@@ -162,7 +162,7 @@ func checkServer(server string) error {
 }
 
 func splitAddress(text string) (host, port string, err error) {
-	wrong := fmt.Errorf("\"%.80s\" is not HOST:PORT", text)
+	wrong := fmt.Errorf("\"%.80s\" is not HOST:PORT (a collector's port for agents is 7070 unless configured)", text)
 	colon := strings.LastIndexByte(text, ':')
 	if colon <= 0 {
 		return "", "", wrong

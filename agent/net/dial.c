@@ -14,11 +14,20 @@
 
 #include "base/small_file.h"
 
+static tb_rc not_an_address(const char *text, struct tb_diag *diag) {
+  if (strstr(text, "://") != NULL)
+    return tb_fail(diag, TB_NOTFOUND, "\"%.80s\" is a URL: agents connect to HOST:PORT", text);
+  return tb_fail(diag, TB_NOTFOUND,
+                 "\"%.80s\" is not HOST:PORT (a collector's port for agents is 7070 unless "
+                 "configured)",
+                 text);
+}
+
 static tb_rc split(const char *text, struct tb_diag *diag, struct ta_addresses *out) {
   const char *colon = strrchr(text, ':'), *host = text;
 
-  if (colon == NULL || colon == text)
-    return tb_fail(diag, TB_NOTFOUND, "\"%.80s\" is not HOST:PORT", text);
+  if (colon == NULL || colon == text || strstr(text, "://") != NULL)
+    return not_an_address(text, diag);
   size_t n = (size_t)(colon - text);
   if (host[0] == '[' && host[n - 1] == ']') {
     host++;
@@ -29,7 +38,7 @@ static tb_rc split(const char *text, struct tb_diag *diag, struct ta_addresses *
   if (n == 0 || n >= sizeof out->host || memchr(host, '[', n) != NULL ||
       memchr(host, ']', n) != NULL || colon[1] < '0' || colon[1] > '9' || *end != 0 || port == 0 ||
       port > 65535)
-    return tb_fail(diag, TB_NOTFOUND, "\"%.80s\" is not HOST:PORT", text);
+    return not_an_address(text, diag);
   memcpy(out->host, host, n);
   out->host[n] = 0;
   snprintf(out->port, sizeof out->port, "%lu", port);

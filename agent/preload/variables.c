@@ -149,7 +149,7 @@ bool ta_variables_read(struct ta_variables *v) {
   v->other = only != NULL && !any_word(only, is_program, NULL);
   if (v->other) return true;
   if (!names_server()) {
-    snprintf(v->fault, sizeof v->fault, "server is not given: TRACEAGENT_SERVER is not set");
+    snprintf(v->fault, sizeof v->fault, "server is not given (TRACEAGENT_SERVER)");
     return false;
   }
   if ((sanitizer = ta_sanitizer()) != NULL) {

@@ -181,7 +181,9 @@ static tb_rc bind_address(const struct tb_hostport *where, const char *address,
   for (struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) fd = listen_on(at);
   int why = errno;
   freeaddrinfo(found);
-  if (fd < 0) return tb_fail(diag, TB_IO, "listen on %s: %s", address, strerror(why));
+  if (fd < 0)
+    return tb_fail(diag, TB_IO, "listen on %s: %s%s", address, strerror(why),
+                   why == EADDRINUSE ? "; another collector? listen.* name the ports" : "");
   *out_fd = fd;
   return TB_OK;
 }

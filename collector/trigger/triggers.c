@@ -191,7 +191,8 @@ tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *d
 static tb_rc remove_rule(struct tc_triggers *t, const char *name, struct tb_diag *diag) {
   size_t at = find_rule(t, name);
 
-  if (at == SIZE_MAX) return tb_fail(diag, TB_NOTFOUND, "no rule \"%.60s\"", name);
+  if (at == SIZE_MAX)
+    return tb_fail(diag, TB_NOTFOUND, "no rule \"%.60s\"; tracectl trigger list shows them", name);
   if (!t->states[at].shown.is_added)
     return tb_fail(diag, TB_REFUSED, "\"%.60s\" is a rule of %.100s: change that file", name,
                    t->env.config->trigger_file);

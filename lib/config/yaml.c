@@ -40,7 +40,8 @@ static tb_rc advance(struct loader *l) {
   struct tc__origin at = { l->path, l->parser.problem_mark.line + 1 };
   if (l->parser.error == YAML_MEMORY_ERROR)
     return tb_fail(l->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  return tc__config_fail(l->diag, at, "", "not YAML: %s", l->parser.problem);
+  return tc__config_fail(l->diag, at, "", "not YAML: %s; sections are indented evenly, with spaces",
+                         l->parser.problem);
 }
 
 static const char *scalar(const struct loader *l) {

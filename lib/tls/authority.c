@@ -21,7 +21,9 @@ static tb_rc open_dir(const char *dir, bool make, struct tb_diag *diag, int *out
   if (make && mkdir(dir, 0700) != 0 && errno != EEXIST)
     return tb_fail(diag, TB_IO, "%s: %s", dir, strerror(errno));
   int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return tb_fail(diag, TB_IO, "%s: %s", dir, strerror(errno));
+  if (fd < 0)
+    return tb_fail(diag, TB_IO, "%s: %s%s", dir, strerror(errno),
+                   errno == ENOENT ? "; tracectl certs init makes such a folder" : "");
   *out = fd;
   return TB_OK;
 }
@@ -76,7 +78,9 @@ tb_rc tc_certs_init(const char *dir, struct tc_cert_days days, struct tb_diag *d
 
   TB_TRY(open_dir(dir, true, diag, &fd));
   if (tc__certs_has(fd, "ca", ".pem"))
-    return tb_fail(diag, TB_REFUSED, "%s/ca.pem exists; nothing was changed", dir);
+    return tb_fail(
+        diag, TB_REFUSED,
+        "%s/ca.pem exists; nothing was changed: certs agent, reader and server add to it", dir);
   TB_TRY(tc__certs_authority(fd, dir, or_else(days.authority, TC_AUTHORITY_DAYS), diag));
   return add_roles(fd, dir, or_else(days.certificate, TC_CERTIFICATE_DAYS), diag);
 }
@@ -127,16 +131,18 @@ tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name, long da
   if (!tc__certs_has(fd, "ca", ".pem"))
     return tb_fail(diag, TB_NOTFOUND, "%s holds no ca.pem: make one with tracectl certs init", dir);
   if (*name != '\0' && !tc__certs_name_fits(name))
-    return tb_fail(diag, TB_REFUSED,
-                   "\"%.80s\" is no name: 1 to 64 of A-Z a-z 0-9 . _ : -, a letter or digit first",
-                   name);
+    return tb_fail(
+        diag, TB_REFUSED,
+        "\"%.80s\" is not a name: 1 to 64 of A-Z a-z 0-9 . _ : -, a letter or digit first", name);
 
   snprintf(free_name, sizeof free_name, "%s", *name != '\0' ? name : tc_role_name(role));
   for (unsigned i = 2; *name == '\0' && is_taken(fd, free_name); i++)
     snprintf(free_name, sizeof free_name, "%s-%u", tc_role_name(role), i);
   if (is_taken(fd, free_name))
-    return tb_fail(diag, TB_REFUSED, "%s holds %s.pem or its key; nothing was changed", dir,
-                   free_name);
+    return tb_fail(
+        diag, TB_REFUSED,
+        "%s holds %s.pem or its key; nothing was changed: give another name, or renew it", dir,
+        free_name);
   TB_TRY(tc__certs_issue(fd, dir, role, free_name, *name != '\0',
                          or_else(days, TC_CERTIFICATE_DAYS), diag));
   memcpy(out_name, free_name, sizeof free_name);

@@ -71,7 +71,8 @@ tb_rc tc_certs_renew(const char *dir, const char *name, long days, bool new_key,
   TB_TRY(tc__certs_lock(dir, diag, &fd));
   d.dir_fd = fd;
   if (!tc__certs_name_fits(name) || !tc__certs_has(fd, name, ".pem"))
-    return tb_fail(diag, TB_NOTFOUND, "%s holds no certificate \"%.80s\"", dir, name);
+    return tb_fail(diag, TB_NOTFOUND, "%s holds no certificate \"%.80s\": there is no %.80s.pem",
+                   dir, name, name);
   if (authority && new_key)
     return tb_fail(diag, TB_REFUSED,
                    "an authority with another key is another authority: make it "

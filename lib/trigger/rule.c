@@ -99,6 +99,9 @@ static const char *shown(const struct parser *p) {
 }
 
 static tb_rc expect(struct parser *p, const char *word) {
+  if (p->word[0] == '\0')
+    return tb_fail(p->diag, TB_BROKEN, "%s is missing at the end (NAME WHEN CONDITION DO ACTION)",
+                   word);
   if (!word_is(p, word))
     return tb_fail(p->diag, TB_BROKEN, "expected %s, not \"%.60s\"", word, shown(p));
   return next_word(p);
@@ -467,8 +470,7 @@ static tb_rc parse_name(struct parser *p) {
 
 static tb_rc parse_rule(struct parser *p) {
   TB_TRY(parse_name(p));
-  if (!word_is(p, "when"))
-    return tb_fail(p->diag, TB_BROKEN, "expected WHEN, not \"%.60s\"", shown(p));
+  if (!word_is(p, "when")) return expect(p, "WHEN");
   TB_TRY(parse_terms(p));
   TB_TRY(parse_limits(p));
   return parse_actions(p);

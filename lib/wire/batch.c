@@ -141,13 +141,16 @@ static const char *looks_like(const unsigned char *bytes, size_t n) {
     { "\x7f"
       "ELF",
       "; this is a program" },
+    { "404 page not found", "; this is a web server's answer: is /debug/pprof/trace in the URL?" },
+    { "<", "; this is a web page: is /debug/pprof/trace in the URL?" },
+    { "{", "; this is JSON" },
   };
 
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     size_t len = strlen(files[i].magic);
     if (n >= len && memcmp(bytes, files[i].magic, len) == 0) return files[i].what;
   }
-  return "";
+  return "; runtime/trace, go test -trace and /debug/pprof/trace write one";
 }
 
 tb_rc tw_header_read(const unsigned char *bytes, size_t n, struct tb_diag *diag,
@@ -166,7 +169,8 @@ tb_rc tw_header_read(const unsigned char *bytes, size_t n, struct tb_diag *diag,
   if (version == 11 || version == 19 || version == 21)
     return tb_fail(
         diag, TB_UNSUPPORTED,
-        "go 1.%u writes trace format v1, which is not supported (v2 is: Go 1.22 and later)",
+        "go 1.%u writes trace format v1, which is not supported: build the program with Go 1.22 or "
+        "later",
         version);
   return tb_fail(diag, TB_UNSUPPORTED, "unknown or unsupported trace version go 1.%u", version);
 }

@@ -95,7 +95,7 @@ class BadInput(Served):
                 ({"SERVER": "host:port"}, "server", True),
                 ({"SERVER": "host:99999"}, "server", True),
                 ({"SERVER": long}, "server", True),
-                ({"CERTS": None}, "ca is not given", True),
+                ({"CERTS": None}, "ca is not given (TRACEAGENT_CERTS)", True),
                 ({"CERTS": ""}, "ca.pem", True),
                 ({"CERTS": long}, "CA xxx", True),
                 ({"SERVICE": "a b"}, 'service "a b"', True),

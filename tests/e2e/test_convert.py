@@ -320,12 +320,12 @@ class OtherFormats(Convert):
     def test_mistakes(self):
         trace = self.trace("g26-gens")
         for words, says in ((("--to", "gif"), "--to needs one of perfetto, chrome"), ((), "--to is required"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
-                            (("--to", "csv", "--table", "x y"), "no such table"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
+                            (("--to", "csv", "--table", "x y"), "no table 'x y'"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
                             (("--to", "pprof"), "tracectl report KIND FILE --pprof OUT"),
                             (("--to", "collapsed", "--of", "all"), "--of needs one of samples, waiting")):
             self.assertIn(says, self.tracectl("convert", *words, trace, "-o", self.folder / "x", expect=2).err)
         self.assertIn("-o OUT is required", self.tracectl("convert", "--to", "csv", trace, expect=2).err)
-        self.assertIn("no such table", self.tracectl("convert", "--to", "csv", trace, "--table", "spanz", "-o", self.folder / "x", expect=2).err)
+        self.assertIn("no table 'spanz'; did you mean 'spans'?", self.tracectl("convert", "--to", "csv", trace, "--table", "spanz", "-o", self.folder / "x", expect=2).err)
         self.assertIn("No such file", self.tracectl("convert", "--to", "chrome", self.folder / "none", "-o", self.folder / "x", expect=1).err)
         self.assertFalse((self.folder / "x").exists() and (self.folder / "x").stat().st_size > 100)
 

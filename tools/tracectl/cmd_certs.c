@@ -229,16 +229,16 @@ static int run_verb(const struct options *o, int argc, char **argv) {
   const char *verb = argv[0], *dir = argv[1];
 
   if (strcmp(verb, "init") == 0) {
-    if (argc > 2) return tk_usage("certs", "init takes a folder and nothing else");
+    if (argc > 2) return tk_usage("certs", "init: one DIR is required, and nothing else");
     return init(o, dir);
   }
   if (strcmp(verb, "renew") == 0) {
-    if (argc != 3) return tk_usage("certs", "renew takes a folder and a name");
+    if (argc != 3) return tk_usage("certs", "renew: DIR and one NAME are required");
     return renew(o, dir, argv[2]);
   }
   if (strcmp(verb, "revoke") == 0) {
     if (argc < 3)
-      return tk_usage("certs", "revoke takes a folder, and names, files or serial numbers");
+      return tk_usage("certs", "revoke: DIR is required, and a NAME, FILE or serial number");
     return revoke_all(o, dir, argv + 2, argc - 2);
   }
   for (int role = 0; role < TC_ROLES; role++)

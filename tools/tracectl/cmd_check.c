@@ -110,6 +110,9 @@ static bool check_file(const char *path, const struct check_options *options) {
   struct tk_trace_run run;
 
   if (!tk_trace_run(&ask, &run)) return false;
+  if (run.rc == TB_BUDGET && options->memory_max != 0)
+    snprintf(run.diag.text, sizeof run.diag.text,
+             "reading it needs more than --memory-max %" PRIu64, options->memory_max);
   if (options->json)
     print_json(path, &run);
   else

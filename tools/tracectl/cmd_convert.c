@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/convert/convert.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
+#include "tools/tracectl/names/views.h"
 #include "tools/tracectl/query/export.h"
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/term/out_file.h"
@@ -62,27 +64,53 @@ static int check_options(struct convert_options *o) {
     return tk_usage("convert", "--of is for collapsed only");
   if (o->form == SQLITE && strcmp(o->path, "-") == 0)
     return tk_usage("convert", "sqlite needs a file: -o OUT");
+  if (o->path != NULL && tk_out_is_trace(o->path))
+    return tk_usage("convert", "-o: '%s' is a Go trace, which would be overwritten", o->path);
   if (o->stacks != NOT_GIVEN) o->ask.options.stacks = (enum tk_stacks_of)o->stacks;
   return TK_DONE;
+}
+
+/* Is the name among those that at() has? The nearest one is remembered. */
+static bool finds(const char *(*at)(size_t i), struct tb_nearest *nearest) {
+  const char *name;
+
+  for (size_t i = 0; (name = at(i)) != NULL; i++) {
+    if (strcmp(name, nearest->word) == 0) return true;
+    tb_nearest_try(nearest, name);
+  }
+  return false;
+}
+
+static int check_table(const char *table, bool *out_is_view) {
+  struct tb_nearest nearest = { .word = table };
+
+  *out_is_view = !finds(tk_tables_name, &nearest);
+  if (!*out_is_view || finds(tk_views_name, &nearest)) return TK_DONE;
+  if (nearest.best == NULL)
+    return tk_usage("convert", "--table: no table '%s'; 'tracectl query --schema' lists them",
+                    table);
+  return tk_usage("convert", "--table: no table '%s'; did you mean '%s'?", table, nearest.best);
 }
 
 static int write_rows(const struct convert_options *o, struct tk_traces *traces) {
   const char *table = o->table != NULL ? o->table : "spans";
   struct tk_out_set *files = NULL;
   struct tb_diag diag;
+  bool is_view;
   FILE *file;
   char sql[80];
 
-  if (strspn(table, "abcdefghijklmnopqrstuvwxyz") != strlen(table) || strlen(table) > 20)
-    return tk_usage("convert", "--table: no such table '%s'", table);
+  int code = check_table(table, &is_view);
+  if (code != TK_DONE) return code;
   snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
   tb_diag_clear(&diag);
   tb_rc rc = tk_out_new(&diag, &files);
   if (rc == TB_OK) rc = tk_out_begin(files, o->path, &diag, &file);
-  int code = TK_FAILED;
+  code = TK_FAILED;
   if (rc == TB_OK)
-    code = o->form == CSV ? tk_table_csv(traces, table, file)
-                          : tk_sql_run(traces, sql, TK_ROWS_JSON, file);
+    code = o->form == CSV && !is_view
+               ? tk_table_csv(traces, table, file)
+               : tk_sql_run(traces, sql, o->form == CSV ? TK_ROWS_CSV : TK_ROWS_JSON, file);
   if (rc == TB_OK && code != TK_USAGE) rc = tk_out_publish(files, &diag);
   tk_out_free(files);
   if (rc == TB_IO && strcmp(o->path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;

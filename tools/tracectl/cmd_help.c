@@ -37,12 +37,41 @@ void tk_help_verb(const struct tk_verb *verb) {
     if (strcmp(e->verb, verb->name) == 0) printf("  %s\n      %s\n", e->command, e->about);
 }
 
+/* What other programs call it. */
+static const char *command_meant(const char *name) {
+  static const struct {
+    const char *name, *command;
+  } guesses[] = { { "ls", "list" },
+                  { "get", "fetch" },
+                  { "download", "fetch" },
+                  { "export", "convert" },
+                  { "sql", "query" },
+                  { "analyze", "report" },
+                  { "watch", "top" },
+                  { "alerts", "findings" },
+                  { "pprof", "report KIND FILE --pprof OUT" },
+                  { "print", "cat" },
+                  { "version", "--version" },
+                  { "-v", "--version" },
+                  { "-V", "--version" } };
+
+  for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
+    if (strcmp(guesses[i].name, name) == 0) return guesses[i].command;
+  return NULL;
+}
+
 int tk_help_unknown(const char *name) {
   struct tb_nearest nearest = { .word = name };
 
+  const char *meant = command_meant(name);
+
   for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++) tb_nearest_try(&nearest, v->name);
-  if (nearest.best != NULL)
-    fprintf(stderr, "tracectl: no verb \"%s\"; did you mean \"%s\"?\n", name, nearest.best);
+  if (meant == NULL) meant = nearest.best;
+  if (meant != NULL)
+    fprintf(stderr, "tracectl: no verb \"%s\"; did you mean \"%s\"?\n", name, meant);
+  else if (name[0] == '-')
+    fprintf(stderr, "tracectl: the verb comes first, its options after it: tracectl VERB %s\n",
+            name);
   else
     fprintf(stderr, "tracectl: no verb \"%s\"; 'tracectl help' lists them\n", name);
   return TK_USAGE;

@@ -83,6 +83,8 @@ int tk_cmd_tables(int argc, char **argv) {
   int code = tk_options_read(argc, argv, tk_tables_options, &form);
 
   if (code != TK_DONE) return code;
+  if (form.json && form.markdown)
+    return tk_usage("tables", "only one of --json and --markdown can be given");
   if (optind == argc) {
     print_names();
     return TK_DONE;
@@ -91,7 +93,7 @@ int tk_cmd_tables(int argc, char **argv) {
     if (find_table(argv[i]) == NULL) return unknown(argv[i]);
   for (; optind < argc; optind++) {
     const struct tk_table_of *which = find_table(argv[optind]);
-    if (form.markdown && !form.json) printf("## %s\n\n%s\n\n", which->name, which->about);
+    if (form.markdown) printf("## %s\n\n%s\n\n", which->name, which->about);
     print_table(which, &form);
     if (!form.json && optind + 1 < argc) putchar('\n');
   }

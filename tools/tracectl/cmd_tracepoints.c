@@ -50,6 +50,6 @@ int tk_cmd_tracepoints(int argc, char **argv) {
     return tk_usage("tracepoints", "'%s' is not one of gen, list, check, experiment", argv[optind]);
   ask.file = argv + optind + 1;
   ask.files = argc - optind - 1;
-  if (ask.files == 0) return tk_usage("tracepoints", "%s needs files", work->name);
+  if (ask.files == 0) return tk_usage("tracepoints", "%s: FILE is required", work->name);
   return work->run(&ask);
 }

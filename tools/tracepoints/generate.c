@@ -111,7 +111,7 @@ static int generate(const struct tk_tracepoints *ask, struct tk_points *own,
 int tk_tracepoints_gen(const struct tk_tracepoints *ask) {
   struct tk_points own, imported;
 
-  if (ask->module == NULL) return tk_usage("tracepoints", "gen wants --module NAME");
+  if (ask->module == NULL) return tk_usage("tracepoints", "gen: --module NAME is required");
   if (!is_module_name(ask->module))
     return tk_usage("tracepoints", "module \"%s\": letters, digits and _, a letter first",
                     ask->module);

@@ -212,7 +212,7 @@ static tb_rc write_both(const char *folder, const struct tw_experiments *x, stru
 int tk_tracepoints_experiment(const struct tk_tracepoints *ask) {
   struct tb_diag diag;
 
-  if (ask->files != 1) return tk_usage("tracepoints", "experiment wants one SPEC");
+  if (ask->files != 1) return tk_usage("tracepoints", "experiment: one SPEC is required");
   struct tw_experiments *x = tk_spec_file_read(ask->file[0]);
   if (x == NULL) return TK_FAILED;
   tb_diag_clear(&diag);

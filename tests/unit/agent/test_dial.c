@@ -37,7 +37,9 @@ Test(dial, what_is_no_address_is_said_to_be_none) {
     cr_assert_null(complaint(good[i], &diag), "%s", good[i]);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char words[100];
-    snprintf(words, sizeof words, "\"%s\" is not HOST:PORT", bad[i]);
+    snprintf(words, sizeof words,
+             "\"%s\" is not HOST:PORT (a collector's port for agents is 7070 unless configured)",
+             bad[i]);
     cr_assert_str_eq(complaint(bad[i], &diag), words);
   }
   cr_assert_str_eq(complaint("@", &diag), "@ without a file name");

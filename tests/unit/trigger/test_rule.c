@@ -102,7 +102,7 @@ Test(rule, snaps_and_helpers_have_a_pace_each) {
   refused("a WHEN finding leak DO exec p every 1s every 1s", "every appears twice");
   refused("a WHEN finding leak DO snap max -1 an hour", "\"-1\" is not a number from 0 to 1000000");
   refused("a WHEN finding leak DO snap max 1 a hour", "expected an, not \"a\"");
-  refused("a WHEN finding leak DO snap max 1", "expected an, not \"the end\"");
+  refused("a WHEN finding leak DO snap max 1", "an is missing at the end");
   refused("a WHEN finding leak DO alert every 1m", "unexpected \"every\" after an action");
 }
 
@@ -156,7 +156,7 @@ Test(rule, what_is_wrong_is_named) {
           "rename \"finding.leak\": names that begin with finding. are taken");
   refused("alert.slow WHEN finding leak DO alert",
           "rename \"alert.slow\": only rules that are built in begin with alert.");
-  refused("slow", "expected WHEN, not \"the end\"");
+  refused("slow", "WHEN is missing at the end (NAME WHEN CONDITION DO ACTION)");
   refused("slow WHN stw.wall_share > 1% DO alert", "slow: expected WHEN, not \"WHN\"");
   refused("slow WHEN DO alert", "expected a condition, not \"DO\"");
   refused("slow WHEN stw.wall_shar > 1% DO alert",
@@ -164,7 +164,7 @@ Test(rule, what_is_wrong_is_named) {
   refused("slow WHEN sched.latency.p99 > 50 DO alert", "a time needs a unit");
   refused("slow WHEN finding deadlok DO alert", "did you mean \"deadlock\"?");
   refused("slow WHEN finding DO alert", "there are deadlock, convoy");
-  refused("slow WHEN stw.wall_share > 1%", "expected DO, not \"the end\"");
+  refused("slow WHEN stw.wall_share > 1%", "DO is missing at the end");
   refused("slow WHEN stw.wall_share > 1% DO", "\"the end\" is not an action: alert, keep, snap");
   refused("slow WHEN stw.wall_share > 1% DO keep, keep", "keep appears twice");
   refused("slow WHEN stw.wall_share > 1% DO keep 30 before", "\"30\" is not a time");

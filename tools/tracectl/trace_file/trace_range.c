@@ -42,6 +42,10 @@ static tb_rc nothing(const struct tk_index *index, struct tb_diag *diag) {
     return tb_fail(diag, TB_NOTFOUND, "no generation is in it");
   }
   tc_time_format(index->row[0].begin_wall_ns, begin);
+  if (index->n == 1)
+    return tb_fail(diag, TB_NOTFOUND,
+                   "no such generation: this trace has only %" PRIu64 ", which began %s",
+                   index->row[0].gen, begin);
   tc_time_format(index->row[index->n - 1].begin_wall_ns, end);
   return tb_fail(diag, TB_NOTFOUND,
                  "no such generation: this trace has %" PRIu64 " to %" PRIu64
