@@ -446,6 +446,21 @@ static void *ask(void *self) {
   return (void *)(uintptr_t)(asked > 0);
 }
 
+/* libcrypto sorts at the first lookup, and asks without a lock whether it has: not what several threads may do. */
+Test(revoked, a_list_is_sorted_before_others_look_into_it) {
+  struct draft many = usual;
+  STACK_OF(X509_CRL) * lists;
+
+  many.serials = 200;
+  write_list("w", many);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_revocations_read(revoked, &diag, &lists), TB_OK, "%s", diag.text);
+  STACK_OF(X509_REVOKED) *entries = X509_CRL_get_REVOKED(sk_X509_CRL_value(lists, 0));
+  cr_expect_gt(sk_X509_REVOKED_num(entries), 100);
+  cr_expect(sk_X509_REVOKED_is_sorted(entries));
+  tc_revocations_drop(lists);
+}
+
 Test(revoked, lists_are_replaced_while_others_ask) {
   enum { ASKERS = 4, TIMES = 50 };
   pthread_t threads[ASKERS];
