@@ -319,10 +319,10 @@ class OtherFormats(Convert):
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")
-        for words, says in ((("--to", "gif"), "--to needs one of perfetto, chrome"), ((), "--to is required"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
+        for words, says in ((("--to", "gif"), "--to 'gif': use perfetto, chrome"), ((), "--to is required"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
                             (("--to", "csv", "--table", "x y"), "no table 'x y'"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
                             (("--to", "pprof"), "tracectl report KIND FILE --pprof OUT"),
-                            (("--to", "collapsed", "--of", "all"), "--of needs one of samples, waiting")):
+                            (("--to", "collapsed", "--of", "all"), "--of 'all': use samples, waiting")):
             self.assertIn(says, self.tracectl("convert", *words, trace, "-o", self.folder / "x", expect=2).err)
         self.assertIn("-o OUT is required", self.tracectl("convert", "--to", "csv", trace, expect=2).err)
         self.assertIn("no table 'spanz'; did you mean 'spans'?", self.tracectl("convert", "--to", "csv", trace, "--table", "spanz", "-o", self.folder / "x", expect=2).err)

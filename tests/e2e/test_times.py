@@ -140,8 +140,8 @@ class Times(Case):
         self.assertEqual(head.split(), ["ID", "SERVICE", "INSTANCE", "GENERATION", "SIZE", "EVENTS", "FIRST", "FORMAT", "ANALYSIS"])
         self.assertEqual([int(line.split()[0]) for line in lines], [s["id"] for s in everything])
         self.assertEqual(self.collector.ask("list", "--arrival").out.split()[7], "ARRIVED")
-        for wrong in (("--sort", "colour"), ("--top", "-1"), ("--top", "some")):
-            self.assertIn(f"tracectl list: {wrong[0]} needs ", self.collector.ask("list", *wrong, expect=2).err)
+        for wrong, words in ((("--sort", "colour"), "'colour': use time, arrival, size, events or service"), (("--top", "-1"), "needs"), (("--top", "some"), "needs")):
+            self.assertIn(f"tracectl list: {wrong[0]} {words}", self.collector.ask("list", *wrong, expect=2).err)
 
         streams = [row for row in self.collector.json_lines("status") if row["type"] == "stream"]
         for stream in streams:

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -105,8 +106,9 @@ Test(options, a_value_that_does_not_fit_is_told_with_what_is_needed) {
   expect_refused("--top -1", "--top needs a number, not '-1'");
   expect_refused("--top 2147483648", "--top needs a number, not '2147483648'");
   expect_refused("--count 0", "--count needs a number of 1 or more, not '0'");
-  expect_refused("-d four", "-d needs one of one, two, three, not 'four'");
-  expect_refused("-d on", "-d needs one of one, two, three, not 'on'");
+  expect_refused("-d four", "-d 'four': use one, two or three");
+  expect_refused("-d t", "-d 't': use one, two or three");
+  expect_refused("-d on", "-d 'on': use one, two or three; did you mean one?");
   expect_refused("--span x", "--span needs a span of time (10ms, 30s, 5m, 24h), not 'x'");
   expect_refused("--span 10", "--span needs a span of time (10ms, 30s, 5m, 24h), not '10'");
   expect_refused("--since soon",
@@ -126,13 +128,27 @@ Test(options, an_unknown_name_is_told_with_the_one_that_was_meant) {
   expect_refused("-Z", "no option -Z");
 }
 
-Test(options, an_old_name_is_an_error_that_tells_the_new_one) {
-  expect_refused("--from now", "no option --from; use --since");
-  expect_refused("--from=now", "no option --from; use --since");
-  expect_refused("-n 3", "no option -n; use --top");
+Test(options, another_name_of_other_programs_is_an_error_that_tells_ours) {
+  expect_refused("--start now", "no option --start; use --since");
+  expect_refused("--end=now", "no option --end");
   expect_refused("--rows 3", "no option --rows; use --top");
-  expect_refused("--fl -fn3", "no option -n; use --top");
   expect_refused("--to 3", "no option --to; did you mean --top?"); /* this table has no --until */
+}
+
+Test(options, another_usual_name_is_the_same_option) {
+  cr_assert_eq(give("--from @7 -n 3"), TK_DONE, "%s", said);
+  cr_assert_eq(t.inner.time_ns, UINT64_C(7000000000));
+  cr_assert_eq(t.top, 3);
+  cr_assert_eq(give("--fl -fn4 --from=@8"), TK_DONE, "%s", said);
+  cr_assert(t.flag && t.top == 4 && t.inner.time_ns == UINT64_C(8000000000));
+  uint64_t before = tc_wall_ns();
+  cr_assert_eq(give("--last 1h"), TK_DONE, "%s", said);
+  uint64_t hour_ns = UINT64_C(3600000000000);
+  cr_assert(t.inner.time_ns >= before - hour_ns && t.inner.time_ns <= tc_wall_ns() - hour_ns);
+  expect_refused("--last x", "--last needs a span of time (10ms, 30s, 5m, 24h), not 'x'");
+  expect_refused("--from x",
+                 "--since needs a time (2026-03-01T12:00:00Z, -5m, now or @UNIX), not 'x'");
+  expect_refused("-n x", "--top needs a number, not 'x'");
 }
 
 Test(options, an_option_that_may_be_repeated_has_its_limit) {

@@ -12,21 +12,31 @@
 #include "config/times.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { ROWS_MAX = 48, LETTERS_MAX = 16, NAME_BYTES = 64, LIST_BYTES = 200, FIRST_ROW = 0x100 };
+enum { ROWS_MAX = 48, LETTERS_MAX = 20, NAME_BYTES = 64, LIST_BYTES = 200, FIRST_ROW = 0x100 };
 
-/* Names of other programs, or of earlier versions of this one, for the same option. */
+/* Other names of an option, which every verb that has the option accepts and no help shows. */
+static const struct {
+  const char *other, *name;
+} other_names[] = { { "from", "since" },  { "to", "until" },    { "n", "top" },
+                    { "last", "window" }, { "window", "last" }, { "last", "since" } };
+/* Names of other programs for the same option; the error says ours. */
 static const struct {
   const char *old, *name;
-} old_names[] = { { "from", "since" },  { "to", "until" },    { "n", "top" },
-                  { "rows", "top" },    { "limit", "top" },   { "last", "window" },
-                  { "last", "since" },  { "window", "last" }, { "format", "to" },
-                  { "start", "since" }, { "end", "until" } };
-enum { OLD_NAMES = sizeof old_names / sizeof *old_names };
+} old_names[] = { { "rows", "top" },
+                  { "limit", "top" },
+                  { "format", "to" },
+                  { "start", "since" },
+                  { "end", "until" } };
+enum {
+  OTHER_NAMES = sizeof other_names / sizeof *other_names,
+  OLD_NAMES = sizeof old_names / sizeof *old_names,
+};
 
 struct parsing {
   const struct tk_option *row[ROWS_MAX];
-  size_t field[ROWS_MAX], rows, names;
-  struct option option[ROWS_MAX + OLD_NAMES + 1]; /* names of the rows, then old names */
+  size_t field[ROWS_MAX], rows, names, own; /* own: names that help shows */
+  /* names of the rows, other names, old names */
+  struct option option[ROWS_MAX + OTHER_NAMES + OLD_NAMES + 2];
   char letters[LETTERS_MAX];
 };
 
@@ -54,6 +64,18 @@ static bool has_name(const struct parsing *p, const char *name) {
   return false;
 }
 
+static size_t find_name(const struct parsing *p, const char *name) {
+  for (size_t i = 0; i < p->rows; i++)
+    if (p->row[i]->name != NULL && strcmp(p->row[i]->name, name) == 0) return i;
+  return ROWS_MAX;
+}
+
+static size_t find_letter(const struct parsing *p, int letter) {
+  for (size_t i = 0; i < p->rows; i++)
+    if (letter != 0 && p->row[i]->letter == letter) return i;
+  return ROWS_MAX;
+}
+
 /* Returns this verb's option for an old name, or NULL. */
 static const char *find_new(const struct parsing *p, const char *old) {
   for (size_t i = 0; !has_name(p, old) && i < OLD_NAMES; i++)
@@ -62,11 +84,30 @@ static const char *find_new(const struct parsing *p, const char *old) {
   return NULL;
 }
 
-/* Registers the old names of options for getopt, which accepts the beginning of a long name: otherwise it would take --to, the
- * old name of --until, for --top. Also in a verb that has no --until. */
+static void add_name(struct parsing *p, const char *name, size_t row) {
+  if (!has_name(p, name))
+    p->option[p->names++] = (struct option){ name, required_argument, NULL, FIRST_ROW + (int)row };
+}
+
+/* A number of lines or rows is -n or --top. */
+static void add_other_names(struct parsing *p) {
+  size_t lines = find_letter(p, 'n');
+
+  for (size_t i = 0; i < OTHER_NAMES; i++)
+    if (strlen(other_names[i].other) > 1 && find_name(p, other_names[i].name) != ROWS_MAX)
+      add_name(p, other_names[i].other, find_name(p, other_names[i].name));
+  if (lines != ROWS_MAX) add_name(p, "top", lines);
+  if (lines == ROWS_MAX && has_name(p, "top")) strcat(p->letters, "n:");
+}
+
+/* Registers the old names of options for getopt, which accepts the beginning of a long name: otherwise it would take --to, another
+ * name of --until, for --top. Also in a verb that has no --until. */
 static void add_old_names(struct parsing *p) {
   size_t n = p->names;
 
+  for (size_t i = 0; i < OTHER_NAMES; i++)
+    if (strlen(other_names[i].other) > 1 && !has_name(p, other_names[i].other))
+      p->option[n++] = (struct option){ other_names[i].other, optional_argument, NULL, 0 };
   for (size_t i = 0; i < OLD_NAMES; i++)
     if (!has_name(p, old_names[i].old))
       p->option[n++] = (struct option){ old_names[i].old, optional_argument, NULL, 0 };
@@ -80,7 +121,7 @@ static unsigned list_beginning(const struct parsing *p, const char *name, char o
   size_t n = 0;
 
   *out = '\0';
-  for (size_t i = 0; *name != '\0' && i < p->names; i++) {
+  for (size_t i = 0; *name != '\0' && i < p->own; i++) {
     if (strncmp(p->option[i].name, name, strlen(name)) != 0) continue;
     int wrote =
         snprintf(out + n, LIST_BYTES - n, "%s--%s", count++ > 0 ? ", " : "", p->option[i].name);
@@ -101,7 +142,7 @@ static int complain_of_name(const struct parsing *p, const char *verb, const cha
   if (count == 1 && strchr(word, '=') != NULL)
     return tk_usage(verb, "--%s takes no value: it is short for %s", name, list);
   struct tb_nearest nearest = { .word = name };
-  for (size_t i = 0; i < p->names; i++) tb_nearest_try(&nearest, p->option[i].name);
+  for (size_t i = 0; i < p->own; i++) tb_nearest_try(&nearest, p->option[i].name);
   if (nearest.best != NULL)
     return tk_usage(verb, "no option --%s; did you mean --%s?", name, nearest.best);
   return tk_usage(verb, "no option --%s", name);
@@ -115,17 +156,52 @@ static int complain(const struct parsing *p, int option, char **argv) {
 
   if (option == ':') return tk_usage(argv[0], "%s needs a value", word);
   if (!is_letter) return complain_of_name(p, argv[0], word);
-  const char *name = find_new(p, (const char[]){ (char)optopt, '\0' });
-  if (name != NULL) return tk_usage(argv[0], "no option -%c; use --%s", optopt, name);
   return tk_usage(argv[0], "no option -%c", optopt);
 }
 
 /* ---- reading ---- */
 
-static size_t find_letter(const struct parsing *p, int letter) {
-  for (size_t i = 0; i < p->rows; i++)
-    if (letter != 0 && p->row[i]->letter == letter) return i;
-  return ROWS_MAX;
+/* --last in a verb that has --since: so long before now. */
+static tb_rc read_back(const struct parsing *p, size_t since, const char *value, void *target,
+                       struct tb_diag *diag) {
+  char back[NAME_BYTES];
+  uint64_t span_ns;
+
+  if (tc_span_parse(value, NULL, &span_ns) != TB_OK)
+    return tb_fail(diag, TB_BROKEN, "--last needs a span of time (10ms, 30s, 5m, 24h), not '%.80s'",
+                   value);
+  snprintf(back, sizeof back, "-%.60s", value);
+  return p->row[since]->read(p->row[since], back, (char *)target + p->field[since], diag);
+}
+
+/* i: the row that --last was registered for. In a verb with --window and --since a longer time than the windows is one of the
+ * past. */
+static tb_rc read_last(const struct parsing *p, size_t i, const char *value, void *target,
+                       struct tb_diag *diag) {
+  static const uint64_t longest_window_ns = UINT64_C(300000000000);
+  size_t since = find_name(p, "since");
+  uint64_t span_ns;
+
+  if (i == since) return read_back(p, since, value, target, diag);
+  if (since != ROWS_MAX && tc_span_parse(value, NULL, &span_ns) == TB_OK &&
+      span_ns > longest_window_ns)
+    return read_back(p, since, value, target, diag);
+  return p->row[i]->read(p->row[i], value, (char *)target + p->field[i], diag);
+}
+
+static tb_rc read_value(const struct parsing *p, int c, size_t i, int at, const char *value,
+                        void *target, struct tb_diag *diag) {
+  bool is_last = c >= FIRST_ROW && strcmp(p->option[at].name, "last") == 0;
+
+  if (is_last && p->row[i]->name != NULL && strcmp(p->row[i]->name, "last") != 0)
+    return read_last(p, i, value, target, diag);
+  return p->row[i]->read(p->row[i], value, (char *)target + p->field[i], diag);
+}
+
+static size_t find_row(const struct parsing *p, int c) {
+  if (c >= FIRST_ROW) return (size_t)(c - FIRST_ROW);
+  size_t i = find_letter(p, c);
+  return i == ROWS_MAX && c == 'n' ? find_name(p, "top") : i;
 }
 
 int tk_options_read(int argc, char **argv, const struct tk_option *options, void *target) {
@@ -134,11 +210,13 @@ int tk_options_read(int argc, char **argv, const struct tk_option *options, void
 
   tb_diag_clear(&diag);
   add_rows(&p, options, 0);
+  p.own = p.names;
+  add_other_names(&p);
   add_old_names(&p);
-  for (int c; (c = getopt_long(argc, argv, p.letters, p.option, NULL)) != -1;) {
-    size_t i = c >= FIRST_ROW ? (size_t)(c - FIRST_ROW) : find_letter(&p, c);
+  for (int c, at = 0; (c = getopt_long(argc, argv, p.letters, p.option, &at)) != -1;) {
+    size_t i = find_row(&p, c);
     if (i == ROWS_MAX) return complain(&p, c, argv);
-    if (p.row[i]->read(p.row[i], optarg, (char *)target + p.field[i], &diag) != TB_OK)
+    if (read_value(&p, c, i, at, optarg, target, &diag) != TB_OK)
       return tk_usage(argv[0], "%s", diag.text);
   }
   return TK_DONE;
@@ -229,21 +307,61 @@ tb_rc tk_read_count(const struct tk_option *option, const char *value, void *fie
   return tk_option_needs(option, "a number of 1 or more", value, diag);
 }
 
+/* Lists the words between bars: "10s, 1m, 5m or all". */
+static void list_words(const char *words, char out[LIST_BYTES]) {
+  size_t n = 0;
+
+  for (bool is_first = true; *words != '\0' && n < LIST_BYTES; is_first = false) {
+    size_t len = strcspn(words, "|");
+    bool is_last = words[len] == '\0';
+    n += (size_t)snprintf(out + n, LIST_BYTES - n, "%s%.*s",
+                          is_first  ? ""
+                          : is_last ? " or "
+                                    : ", ",
+                          (int)len, words);
+    words += len + !is_last;
+  }
+}
+
+/* Returns the only word that begins with value, which has lost its end; its length; 0: there is none. */
+static size_t find_longer(const char *words, const char *value, const char **out) {
+  size_t found = 0, n = strlen(value);
+
+  while (*words != '\0') {
+    size_t len = strcspn(words, "|");
+    if (n > 0 && len > n && strncmp(words, value, n) == 0) {
+      if (found > 0) return 0;
+      found = len;
+      *out = words;
+    }
+    words += len + (words[len] == '|');
+  }
+  return found;
+}
+
+static tb_rc refuse_word(const struct tk_option *option, const char *value, struct tb_diag *diag) {
+  char name[NAME_BYTES], words[LIST_BYTES] = "";
+  const char *longer = "";
+  size_t n = find_longer(option->arg, value, &longer);
+
+  list_words(option->arg, words);
+  return tb_fail(diag, TB_BROKEN, "%s '%.40s': use %.120s%s%.*s%s", shown(option, name), value,
+                 words, n > 0 ? "; did you mean " : "", (int)n, longer, n > 0 ? "?" : "");
+}
+
 tb_rc tk_read_word(const struct tk_option *option, const char *value, void *field,
                    struct tb_diag *diag) {
-  char words[LIST_BYTES] = "one of ";
   unsigned which = 0;
 
   for (const char *word = option->arg; *word != '\0'; which++) {
-    size_t n = strcspn(word, "|"), at = strlen(words);
+    size_t n = strcspn(word, "|");
     if (strlen(value) == n && strncmp(word, value, n) == 0) {
       *(unsigned *)field = which;
       return TB_OK;
     }
-    snprintf(words + at, sizeof words - at, "%s%.*s", which > 0 ? ", " : "", (int)n, word);
     word += n + (word[n] == '|');
   }
-  return tk_option_needs(option, words, value, diag);
+  return refuse_word(option, value, diag);
 }
 
 tb_rc tk_read_time(const struct tk_option *option, const char *value, void *field,

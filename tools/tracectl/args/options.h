@@ -13,8 +13,9 @@
  * DIR is a folder. A row without letter and name is for help only: it describes an argument of the verb or, if arg is
  * NULL, is a paragraph.
  *
- * An option has the same name in all verbs: --since and --until are times, -o is a file, --top is a number of rows. The
- * error for another name says the right one.
+ * An option has the same name in all verbs: --since and --until are times, -o is a file, --top is a number of rows. Other
+ * usual names (--from and --to, -n, --last) are accepted where that option is, and not shown; the error for a name of other
+ * programs says ours.
  *
  * Memory    values are lent from argv.
  * Errors    on stderr, with TK_USAGE.
