@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracing that stops and starts again within a program's regions and tasks: Go's reader accepts their ends, and so does ours."""
+"""Tracing that stops and starts again within a program's regions and tasks: Go's reader accepts their ends, and so does ours. A
+collector that starts again under programs: its reports show what the trace still has, and say what they do not know."""
 import json
 import os
+import subprocess
 
-from harness import SOURCE, Case, local_go
+from harness import SOURCE, Case, Collector, local_go, wait_until
 
 
 class Restarts(Case):
@@ -21,3 +23,60 @@ class Restarts(Case):
             text = self.tracectl("cat", trace, env={**os.environ, "TZ": "UTC"}).out
             self.assertEqual((text.count(" RegionBegin "), text.count(" RegionEnd "), text.count(" TaskEnd ")), (begins, ends, tasks))
             self.assertEqual(go.parsed(self, trace).out, text)
+
+
+class CollectorRestarts(Case):
+    def start_stuck(self, instance, *args):
+        process = self.spawn(instance, self.program, *map(str, args), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             env={**self.go.environment, "TRACEAGENT_SERVER": self.collector.to, "TRACEAGENT_CERTS": str(self.certs),
+                                  "TRACEAGENT_SERVICE": "shop", "TRACEAGENT_INSTANCE": instance})
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        return process
+
+    def report(self, kind, instance):
+        rows = self.collector.json_lines("report", kind, "--service", "shop", "--instance", instance, "--top", "0")
+        return rows[0] if rows else None
+
+    def report_of_waiting(self, instance, count):
+        """Returns the contention report once it has all that is stuck."""
+        return wait_until(f"{count} wait", lambda: (r := self.json_or_none(instance)) and r["figures"]["waiting"] >= count and r)
+
+    def json_or_none(self, instance):
+        done = self.collector.ask("report", "contention", "--service", "shop", "--instance", instance, "--top", "0", "--json", expect=None)
+        return json.loads(done.out.splitlines()[0]) if done.returncode == 0 else None
+
+    def queues(self, report):
+        """Returns how many wait, by reason and by the program's function."""
+        own = lambda row: next((f["function"] for f in row["stack"] if f["function"].startswith("main.")), "")
+        return {(row["reason"], own(row)): row["waiting"] for row in report["tables"]["queues"]}
+
+    def test_reports_show_what_was_stuck_before_and_say_what_is_not_known(self):
+        self.go = local_go()
+        if self.go is None:
+            self.skipTest("no Go")
+        self.program = self.go.program(self, "tests/e2e/stuck")
+        self.collector = Collector(self)
+        self.start_stuck("one", 300, 40, 3)
+        self.start_stuck("two", 0, 0, 60)
+        before = self.report_of_waiting("one", 340)
+        stuck = {("channel send", "main.send"): 300, ("sync", "main.lock"): 40}
+        self.assertLessEqual(stuck.items(), self.queues(before).items())
+        self.assertEqual([note for note in before["notes"] if "wait since before" in note], [])
+
+        wait_until("both have tasks", lambda: self.report("tasks", "two") and self.report("tasks", "two")["figures"]["latency"]["count"] > 3)
+        why = self.collector.ask("why", "--service", "shop", "--slow", "checkout")
+        self.assertRegex(why.err, r"the slowest checkout of 2 streams took \S+ ms: shop/two, --stream [0-9a-f]{8}")
+        self.assertRegex(why.out, r"^task \d+ \(checkout\) took [6-9]\d|^task \d+ \(checkout\) took \d{3}")
+
+        self.collector.stop()  # all that was traced is analysed: after a kill it would be read again
+        self.collector.start()
+        after = self.report_of_waiting("one", 340)
+        self.assertLessEqual(stuck.items(), self.queues(after).items())
+        self.assertEqual(after["figures"]["longest_queue"], 300)
+        words = (f"goroutines wait since before generation {after['first_gen']}, where the analysis begins: since when, and where they were created, "
+                 "is not known; why is read from their stacks. Most of them, 300, wait at main.send:")
+        for kind in ("contention", "leak", "goroutines", "block"):
+            self.assertEqual([note.split(" ", 1)[1].startswith(words) for note in self.report(kind, "one")["notes"] if "wait since before" in note], [True], kind)
+        self.assertEqual([note for note in self.report("contention", "two")["notes"] if "wait since before" in note], [])
+        self.assertIn("wait since before generation", " ".join(self.collector.ask("report", "leak", "--service", "shop", "--instance", "one").out.split()))

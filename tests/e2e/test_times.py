@@ -149,7 +149,7 @@ class Times(Case):
                 self.assertEqual([row.get("stream") for row in self.collector.json_lines("status", *chosen)], [None, stream["stream"]])
         self.assertNotIn("g25-mix", self.collector.ask("status", "--service", "g24-mix").out)
         self.assertIn('no service "g23-mix"; did you mean', self.collector.ask("status", "--service", "g23-mix", expect=1).err)
-        self.assertIn("no stream matches", self.collector.ask("status", "--service", "g24-mix", "--instance", "x", expect=1).err)
+        self.assertIn('no instance "x" of g24-mix; known instances: one', self.collector.ask("status", "--service", "g24-mix", "--instance", "x", expect=1).err)
 
     def test_a_trace_has_one_number_of_events(self):
         """As the program wrote them: in whole, in generations, in the archive and out of it again."""

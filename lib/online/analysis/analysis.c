@@ -202,6 +202,7 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
   if (!a->in_epoch) {
     a->in_epoch = true;
     a->epochs++;
+    a->epoch_gen = to_generation_number(gen);
   }
   if (to_generation_clock(gen, &clock))
     to_analyses_clock(a, clock.trace_ns,

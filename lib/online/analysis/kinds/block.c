@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "online/analysis/kinds/before.h"
 #include "online/analysis/kinds/waits.h"
 
 struct to_block {
@@ -395,6 +396,7 @@ tb_rc to__block_report(struct to_analyses *a, const struct to_view *view, struct
 }
 
 static tb_rc block_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
+  TB_TRY(to__before_say(a, d));
   return to__block_report(a, view, d, TO__BLOCK_ALL);
 }
 

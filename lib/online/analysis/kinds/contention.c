@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
+#include "online/analysis/kinds/before.h"
 #include "online/analysis/kinds/chain_tables.h"
 #include "online/analysis/kinds/leak.h"
 #include "online/explain/lock_holders.h"
@@ -490,6 +491,7 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
     TB_TRY(add_queue(a, d, i));
     TB_TRY(add_convoy(a, d, queues, i));
   }
+  TB_TRY(to__before_queues(a, d, reasons, QUEUES, LONGEST, &waiting));
   TB_TRY(report_locks(a, d));
   for (uint32_t i = TO_LOCK_OTHER + 1; i < of_locks->room; i++)
     TB_TRY(add_convoy(a, d, of_locks, i));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
+#include "online/analysis/kinds/before.h"
 #include "online/event/tables.h"
 
 /* Sums over the live goroutines with one entry function. */
@@ -501,6 +502,7 @@ static int64_t per_second(uint64_t count, const struct to_view *view) {
 
 static tb_rc goroutines_report(struct to_analyses *a, const struct to_view *view,
                                struct to_draft *d) {
+  TB_TRY(to__before_say(a, d));
   TB_TRY(sum_open(a));
   TB_TRY(report_states(a, d));
   TB_TRY(report_entries(a, d));

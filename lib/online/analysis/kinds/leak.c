@@ -10,6 +10,7 @@
 
 #include "base/grow.h"
 #include "online/analysis/analysis_state.h"
+#include "online/analysis/kinds/before.h"
 #include "online/analysis/kinds/leak.h"
 
 enum { PERIODS = 6, PILE_MIN = 10 };
@@ -327,6 +328,7 @@ static tb_rc leak_report(struct to_analyses *a, const struct to_view *view, stru
   to_draft_number(to_draft_figure(d, READ), readings == 0 ? 0 : readings - 1);
   if (readings <= PERIODS)
     TB_TRY(to_draft_note(d, "Leaks can be found after the first minute of the trace."));
+  TB_TRY(to__before_say(a, d));
   return each_suspect(a, add_row, &rows);
 }
 
