@@ -294,7 +294,7 @@ class Relay(Case):
     def test_over_tls_with_the_readers_certificate(self):
         self.collector.stop()
         collector = Collector(self, "listen.http=0.0.0.0:0", name="tls")
-        page = LocalPage(self, collector, server=https(collector)).enter()
+        page = LocalPage(self, collector, server=https(collector).replace("127.0.0.1", "localhost")).enter()
         self.assertEqual(page.ask("/")[0], 200)
         self.assertEqual(page.ask("/api/v1/streams")[0], 200)
         self.next_event(self.events(page, "overview"), "overview")

@@ -450,13 +450,15 @@ class Page(PageCase):
         self.quiet(page)
 
     def test_a_figure_of_tasks_leads_to_why_the_slowest_took_so_long(self):
-        """From the alert, from the rule, from its history: two clicks at most."""
+        """From the finding, the alert, the rule, its history: each is one click away, or two."""
+        self.collector.stop()
+        self.serve("alert.task=500ms")
         page = self.page("const every = setInterval; setInterval = (what, ms) => every(what, Math.min(ms, 100));")
         self.collector.ask("trigger", "add", "slow WHEN tasks.latency.max > 500ms DO alert")
         wait_until("it listens", lambda: page.ask("document.getElementById('connection').dataset.state") == "good")
         self.collector.send(self.trace("g26-gens"), "shop")
         page.ask("document.querySelector('#firings summary').click()")
-        links = [f"document.querySelector('#{where} a.why-link')" for where in ("alerts", "trigger-rows", "firing-rows")]
+        links = [f"document.querySelector('#{where} a.why-link')" for where in ("findings-open", "alerts", "trigger-rows", "firing-rows")]
         for link in links:
             wait_until(f"{link} is there", lambda link=link: page.ask(f"{link} !== null"))
         page.screenshot("why-links", whole=True)

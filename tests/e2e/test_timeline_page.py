@@ -225,7 +225,10 @@ class TimelinePage(Served, TimelinePageCase):
     def test_a_task_leads_to_why(self):
         page = self.page(self.whole())
         task = self.query("SELECT task, type, from_ns, until_ns, wall_ns FROM tasks WHERE until_ns ORDER BY until_ns-from_ns DESC")[0]
-        self.click(page, *self.place(page, self.begin + (task["until_ns"] - task["from_ns"]) // 2, "tasks"))
+        x, y = self.place(page, self.begin + (task["until_ns"] - task["from_ns"]) // 2, "tasks")
+        page.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        wait_until("the tip names it", lambda: re.fullmatch(rf"task {task['type']}, [\d.]+ m?s; click: why", page.ask("document.getElementById('tip').textContent")))
+        self.click(page, x, y)
         wait_until("the task is named", lambda: page.ask("document.getElementById('detail-title').textContent") == f"Task {task['task']} {task['type']}")
         line = page.ask("[...document.querySelectorAll('#detail-body .copy')].find((b) => b.textContent === 'copy why command').dataset.copies")
         page.screenshot("timeline-task")

@@ -19,7 +19,10 @@ static bool make_secret(char out[TK_SECRET_DIGITS + 1]) {
 
 tb_rc tk_guard_init(struct tk_guard *g, unsigned port, bool may_act) {
   *g = (struct tk_guard){ .may_act = may_act };
-  snprintf(g->host, sizeof g->host, "127.0.0.1:%u", port);
+  if (port == 80) /* browsers leave it out */
+    snprintf(g->host, sizeof g->host, "127.0.0.1");
+  else
+    snprintf(g->host, sizeof g->host, "127.0.0.1:%u", port);
   snprintf(g->cookie, sizeof g->cookie, "tracectl-page-%u", port);
   return make_secret(g->token) && make_secret(g->secret) ? TB_OK : TB_IO;
 }

@@ -358,7 +358,8 @@ static void why_of(const struct tk_relay *r, CURLcode code, char *out, size_t by
   else if (code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE)
     snprintf(out, bytes, "%s: the connection was lost", shown);
   else
-    snprintf(out, bytes, "%.300s: %.240s", shown, r->why[0] != '\0' ? r->why : curl_easy_strerror(code));
+    snprintf(out, bytes, "%.300s: %.240s", shown,
+             r->why[0] != '\0' ? r->why : curl_easy_strerror(code));
 }
 
 static void end_relay(struct tk_relay *r, CURLcode code) {
