@@ -283,7 +283,8 @@ def check_figures(check, tracectl, trace):
         for name, figure in report["figures"].items():
             if isinstance(figure, dict) and (figure["error_share"] is None or figure["error_share"] > FIGURE_ERROR):
                 check.equal(f"{kind} {name} error", figure["error_share"], FIGURE_ERROR)
-    syscall, stw = ({**reports[kind]["figures"], **reports[kind]["tables"]} for kind in ("syscall", "stw"))
+    bare = {kind: nothing_idle(check, tracectl, trace, kind, reports[kind]["figures"]) for kind in ("syscall", "contention")}
+    syscall, stw = ({**report["figures"], **report["tables"]} for report in (bare["syscall"], reports["stw"]))
     check.equal("events", reports["stw"]["events"], want.events - 1)  # the file's last Sync
     check.distribution("calls", syscall["calls"], want.calls)
     if not want.ended_inside:  # the text does not say whether those had lost their P
@@ -313,15 +314,26 @@ def check_figures(check, tracectl, trace):
     check_region_times(check, reports["regions"]["tables"]["by_type"], want.user.times)
     check_heap(check, reports["heap"], want)
     check_cpu(check, reports["cpu"], want)
-    check_contention(check, reports["contention"], waits)
+    check_contention(check, bare["contention"], waits)
     if lock_waits.HEAD in trace.read_bytes():
         wire = parsed.print_of(GO_TRACE, trace, "wire")
-        want.locks = lock_waits.check_locks(check, reports["contention"], wire.splitlines(), text.splitlines())
+        want.locks = lock_waits.check_locks(check, bare["contention"], wire.splitlines(), text.splitlines())
     else:
         check.equal("locks", reports["contention"]["figures"]["locks"], 0)
     check_wake(check, reports["wake"], waits)
     blocked_waits.check_block(check, tracectl, trace, blocked, reports)
     return want
+
+
+def nothing_idle(check, tracectl, trace, kind, usual):
+    """The report with every wait and call in it, which is what Go counts. The usual one has the same, its idle ones apart."""
+    run = subprocess.run([tracectl, "report", kind, "--json", "--top", "0", "--idle", "!*", "--no-progress", trace],
+                         check=True, stdout=subprocess.PIPE)
+    report = json.loads(run.stdout)
+    busy = {"syscall": "calls", "contention": "waits"}[kind]
+    for field in ("count", "total_ns", "lower_bounds"):
+        check.equal(f"{kind}: idle or not, {field}", usual[busy][field] + usual["idle"][field], report["figures"][busy][field])
+    return report
 
 
 def unquote(name):

@@ -33,12 +33,16 @@ static const uint32_t convoys = REASON(SYNC) | REASON(CHAN_SEND);
 static const uint64_t reasons =
     REASON(SYNC) | REASON(SYNC_COND) | REASON(CHAN_SEND) | REASON(CHAN_RECEIVE) | REASON(SELECT);
 
-enum { WAITS, WAITING, LONGEST, CONVOYS, LOCKS, DEADLOCKS, FIGURES };
+enum { WAITS, IDLE, WAITING, LONGEST, CONVOYS, LOCKS, DEADLOCKS, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [WAITS] = { "waits", TO_VALUE_DISTRIBUTION,
-              .about = "Waits of goroutines for each other, at locks, conditions and channels.",
+              .about = "Waits of goroutines for each other, at locks, conditions and channels, "
+                       "idle ones left out.",
               .metric = "trace_contention_seconds" },
-  [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait so now.",
+  [IDLE] = { "idle", TO_VALUE_DISTRIBUTION,
+             .about = "Such waits of goroutines that had nothing to do: no row has them." },
+  [WAITING] = { "waiting", TO_VALUE_COUNT,
+                .about = "Goroutines that wait so now, idle ones left out.",
                 .over_time = TO_OVER_LAST },
   [LONGEST] = { "longest_queue", TO_VALUE_COUNT,
                 .about = "The most goroutines that waited at one stack at once.",
@@ -293,7 +297,8 @@ static tb_rc report_pairs(struct to_analyses *a, struct to_draft *d) {
 
   while ((sum = to_span_sums_next(&a->sums, d->view, TO_GO_WAITING, sum)) != NULL) {
     if ((reasons >> sum->why & 1) == 0) continue;
-    TB_TRY(to_draft_series(d, to_draft_figure(d, WAITS), sum->series));
+    TB_TRY(to_draft_series(d, to_draft_figure(d, sum->idle ? IDLE : WAITS), sum->series));
+    if (sum->idle) continue;
     if (to_lock_waits_has_pair(&state(a)->locks, sum->why, sum->stack, sum->by_stack)) continue;
     TB_TRY(find_pair(a, d, INFERRED, sum->why, sum->stack, sum->by_stack, &row));
     TB_TRY(to_draft_series(d, &row[PAIR_WAITS], sum->series));
@@ -368,18 +373,28 @@ static tb_rc add_holder(struct to_analyses *a, struct to_draft *d, const struct 
   return to_draft_series(d, &row[HOLDER_WAITS], sum->series);
 }
 
+/* Idle waits are in no pair. */
+static tb_rc add_pair_of_lock(struct to_analyses *a, struct to_draft *d,
+                              const struct to_lock_sum *sum) {
+  struct to_draft_value *row;
+  bool is_idle;
+
+  TB_TRY(to_idle_ask(&a->idle, sum->stack, sum->why, &is_idle));
+  if (is_idle) return TB_OK;
+  TB_TRY(find_pair(a, d, how_of(sum), sum->why, sum->stack, sum->by_stack, &row));
+  TB_TRY(to_draft_series(d, &row[PAIR_WAITS], sum->series));
+  return sum->lock == TO_LOCK_NONE ? TB_OK : label_one_more(a, d, sum->lock, &row[PAIR_OBJECT]);
+}
+
 static tb_rc report_locks(struct to_analyses *a, struct to_draft *d) {
   const struct to_lock_sum *sum = NULL;
-  struct to_draft_value *row;
 
   while ((sum = to_lock_waits_next(&state(a)->locks, d->view, sum)) != NULL) {
     if (sum->lock == TO_LOCK_NONE &&
         !to_lock_waits_has_pair(&state(a)->locks, sum->why, sum->stack, sum->by_stack))
       continue; /* counted in the shared sums */
-    TB_TRY(find_pair(a, d, how_of(sum), sum->why, sum->stack, sum->by_stack, &row));
-    TB_TRY(to_draft_series(d, &row[PAIR_WAITS], sum->series));
+    TB_TRY(add_pair_of_lock(a, d, sum));
     if (sum->lock == TO_LOCK_NONE) continue;
-    TB_TRY(label_one_more(a, d, sum->lock, &row[PAIR_OBJECT]));
     TB_TRY(add_lock(a, d, sum));
     TB_TRY(add_holder(a, d, sum));
   }
@@ -476,30 +491,51 @@ static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct 
   return TB_OK;
 }
 
-static tb_rc contention_report(struct to_analyses *a, const struct to_view *view,
-                               struct to_draft *d) {
-  const struct to_queues *queues = &state(a)->queues, *of_locks = &state(a)->locks.queues;
-  int64_t waiting = 0;
+/* False for a stack where nothing ever waited: it may be one that does not exist yet. */
+static tb_rc is_busy_queue(struct to_analyses *a, uint32_t stack, bool *out) {
+  const struct to_queue *queue = &state(a)->queues.queue[stack];
+  bool is_idle;
 
-  (void)view;
+  *out = queue->waiting > 0 || queue->longest != 0 || queue->convoys != 0;
+  if (!*out) return TB_OK;
+  TB_TRY(to_idle_ask(&a->idle, stack, queue->reason, &is_idle));
+  *out = !is_idle;
+  return TB_OK;
+}
+
+static tb_rc report_queues(struct to_analyses *a, struct to_draft *d) {
+  const struct to_queues *queues = &state(a)->queues;
+  int64_t waiting = 0;
+  bool is_busy;
+
   to_draft_number(to_draft_figure(d, LONGEST), 0);
   to_draft_number(to_draft_figure(d, CONVOYS), 0);
-  TB_TRY(report_pairs(a, d));
   for (uint32_t i = 0; i < queues->room; i++) {
+    TB_TRY(is_busy_queue(a, i, &is_busy));
+    if (!is_busy) continue;
     waiting += queues->queue[i].waiting;
     if (i == TO_STACK_OTHER) continue; /* sum of many stacks, not a queue */
     TB_TRY(add_queue(a, d, i));
     TB_TRY(add_convoy(a, d, queues, i));
   }
   TB_TRY(to__before_queues(a, d, reasons, QUEUES, LONGEST, &waiting));
+  to_draft_number(to_draft_figure(d, WAITING), waiting);
+  return TB_OK;
+}
+
+static tb_rc contention_report(struct to_analyses *a, const struct to_view *view,
+                               struct to_draft *d) {
+  const struct to_queues *of_locks = &state(a)->locks.queues;
+
+  (void)view;
+  TB_TRY(report_pairs(a, d));
+  TB_TRY(report_queues(a, d));
   TB_TRY(report_locks(a, d));
   for (uint32_t i = TO_LOCK_OTHER + 1; i < of_locks->room; i++)
     TB_TRY(add_convoy(a, d, of_locks, i));
   TB_TRY(report_held(a, d));
   TB_TRY(to__chain_rows(a, d, &state(a)->begins, reasons, CHAINS, CYCLES, DEADLOCKS));
-  TB_TRY(note_missed(a, d));
-  to_draft_number(to_draft_figure(d, WAITING), waiting);
-  return TB_OK;
+  return note_missed(a, d);
 }
 
 /* Describes a convoy that no chain explains: nothing waits now, or in a circle that is not a suspect yet. */
@@ -553,9 +589,12 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
                                   .count = queue->gen_max,
                                   .stack = is_lock ? NULL : to_stack_table_stack(a->stacks, i) };
     struct to__queue_chain chain;
+    bool is_busy = true;
     if (i <= TO_STACK_OTHER || !goes_on(queues, queue) ||
         a->spans->now - queue->since < TO__FINDING_NS || (!is_lock && to__leak_is_at(a, i)))
       continue;
+    if (!is_lock) TB_TRY(is_busy_queue(a, i, &is_busy));
+    if (!is_busy) continue;
     TB_TRY(to__chain_of_queue(a, &state(a)->begins, reasons, i, is_lock, &chain));
     if (chain.is_deadlock) continue; /* reported as a deadlock */
     finding.goroutine = chain.goroutine;

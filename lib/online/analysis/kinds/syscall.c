@@ -27,12 +27,16 @@ static const struct to_field option[OPTIONS] = {
   [BLOCKED_AFTER] = { "blocked_after_ns", TO_VALUE_NS,
                       .about = "A call that is open for this long counts as blocked." },
 };
-enum { CALLS, BLOCKED, OPEN, BORN, DIED, FIGURES };
+enum { CALLS, BLOCKED, IDLE, OPEN, BORN, DIED, FIGURES };
 static const struct to_field figure[FIGURES] = {
-  [CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "System calls that ended." },
+  [CALLS] = { "calls", TO_VALUE_DISTRIBUTION,
+              .about = "System calls that ended, idle ones left out." },
   [BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION,
-                .about = "System calls that took so long that they lost their P.",
+                .about = "System calls that took so long that they lost their P, idle ones left "
+                         "out.",
                 .metric = "trace_blocked_syscall_seconds" },
+  [IDLE] = { "idle", TO_VALUE_DISTRIBUTION,
+             .about = "System calls that only waited for work, or were our own agent's." },
   [OPEN] = { "open", TO_VALUE_COUNT, .about = "Calls that are open now, blocked or not.",
              .over_time = TO_OVER_LAST },
   [BORN] = { "born", TO_VALUE_COUNT, .about = "Goroutines that began in a call (cgo callbacks)." },
@@ -65,7 +69,8 @@ static const struct to_field stack_column[STACK_COLUMNS] = {
   [STACK_BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION, .about = "Calls that lost their P." },
   [STACK_CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "All calls." },
   [STACK_IDLE] = { "idle", TO_VALUE_FLAG,
-                   .about = "These calls wait for work, or are our own agent's." },
+                   .about = "These calls wait for work, or are our own agent's: the figures calls "
+                            "and blocked leave them out." },
 };
 enum { BLOCKED_NOW, BY_STACK, IDLE_NOW, TABLES };
 static const struct to_table_schema table[TABLES] = {
@@ -80,11 +85,13 @@ static const struct to_table_schema table[TABLES] = {
                     .is_now = true },
   [BY_STACK] = { .name = "by_stack",
                  .about = "By stack",
-                 .order_about = "most blocked time first",
+                 .order_about = "most blocked time first, idle ones last",
                  .keys = 1,
                  .columns = STACK_COLUMNS,
                  .column = stack_column,
-                 .order = { { STACK_BLOCKED + 1 }, { STACK_CALLS + 1 } } },
+                 .order = { { STACK_IDLE + 1, .rising = true },
+                            { STACK_BLOCKED + 1 },
+                            { STACK_CALLS + 1 } } },
   [IDLE_NOW] = { .name = "idle_now",
                  .about = "Idle now: long calls that are only waiting for work",
                  .order_about = "oldest first",
@@ -239,15 +246,15 @@ static tb_rc syscall_overdue(struct to_analyses *a, to_ns age_ns) {
   return to_spans_open(a->spans, report_overdue, &overdue);
 }
 
-static tb_rc add_calls(struct to_draft *d, struct to_draft_value *row, uint32_t series) {
-  struct to_draft_value *calls = to_draft_figure(d, CALLS), *blocked = to_draft_figure(d, BLOCKED);
+static tb_rc add_calls(struct to_draft *d, struct to_draft_value *row, uint32_t series, bool idle) {
+  struct to_draft_value *all = to_draft_figure(d, idle ? IDLE : CALLS);
 
   TB_TRY(to_draft_series(d, &row[STACK_CALLS], series));
   TB_TRY(to_draft_series(d, &row[STACK_CALLS], series + 1));
   TB_TRY(to_draft_series(d, &row[STACK_BLOCKED], series + 1));
-  TB_TRY(to_draft_series(d, calls, series));
-  TB_TRY(to_draft_series(d, calls, series + 1));
-  return to_draft_series(d, blocked, series + 1);
+  TB_TRY(to_draft_series(d, all, series));
+  TB_TRY(to_draft_series(d, all, series + 1));
+  return idle ? TB_OK : to_draft_series(d, to_draft_figure(d, BLOCKED), series + 1);
 }
 
 static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
@@ -267,7 +274,7 @@ static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
     to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, i));
     TB_TRY(to_idle_ask(&a->idle, i, TO_IDLE_CALL, &idle));
     if (i != TO_STACK_OTHER) to_draft_number(&row[STACK_IDLE], idle);
-    TB_TRY(add_calls(d, row, series));
+    TB_TRY(add_calls(d, row, series, idle));
   }
   return TB_OK;
 }

@@ -11,7 +11,7 @@
 #define SECOND INT64_C(1000000000)
 
 enum { SYNC = 1, RECEIVE, SLEEP, SEND };
-enum { LOCK = 1, UNLOCK, QUEUE };
+enum { LOCK = 1, UNLOCK, QUEUE, AGENT };
 
 static const struct to_generation gen1 = {
   .number = 1,
@@ -21,7 +21,9 @@ static const struct to_generation gen1 = {
               [SEND] = "chan send" },
   .stack = { [LOCK] = { { 100, 7, "sync.Lock", "m.go" }, { 200, 9, "main.worker", "main.go" } },
              [UNLOCK] = { { 300, 8, "sync.Unlock", "m.go" }, { 400, 3, "main.main", "main.go" } },
-             [QUEUE] = { { 500, 8, "main.take", "q.go" }, { 200, 9, "main.worker", "main.go" } } },
+             [QUEUE] = { { 500, 8, "main.take", "q.go" }, { 200, 9, "main.worker", "main.go" } },
+             [AGENT] = { { 600, 1, "runtime.chanrecv1", "chan.go" },
+                         { 610, 1, "tracecollect.invalid/traceagent.(*link).send", "send.go" } } },
 };
 
 static uint32_t slot(int64_t g) {
@@ -92,6 +94,51 @@ Test(an_contention, a_wait_counts_by_where_it_blocked_and_where_it_was_woken) {
   cr_assert_eq(tt_cell(r, "queues", 0, "stack")->stack->frames[0]->pc, 100);
   cr_assert_eq(tt_cell(r, "queues", 0, "longest_queue")->number, 2);
   cr_assert_eq(tt_cell(r, "queues", 0, "waiting")->number, 1);
+  tt_analyses_close(&t);
+}
+
+/* Our agent's goroutines, and those that a list names, have nothing to do. */
+Test(an_contention, an_idle_wait_is_in_no_row_and_in_no_queue) {
+  struct tt_analyses t;
+
+  open_stream(&t, 6);
+  for (int64_t g = 2; g <= 4; g++) block(&t, 100 * g, g, RECEIVE, AGENT);
+  for (int64_t g = 5; g <= 6; g++) block(&t, 100 * g, g, RECEIVE, QUEUE);
+  wake(&t, 1000, 2);
+  wake(&t, 1000, 5);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "waits")->sum.total_ns, 500);
+  cr_assert_eq(tt_distribution(r, "idle")->sum.total_ns, 800);
+  cr_assert_eq(tt_figure(r, "waiting")->number, 1);
+  cr_assert_eq(tt_figure(r, "longest_queue")->number, 2);
+  cr_assert_eq(tt_table(r, "by_pair")->rows, 1);
+  cr_assert_eq(tt_cell(r, "by_pair", 0, "stack")->stack->frames[0]->pc, 500);
+  cr_assert_eq(tt_table(r, "queues")->rows, 1);
+  cr_assert_eq(tt_cell(r, "queues", 0, "stack")->stack->frames[0]->pc, 500);
+  cr_assert_eq(to_analyses_idle(t.a, "!*"), TB_OK);
+  wake(&t, 2000, 3);
+  r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "waits")->sum.total_ns, 500 + 1700);
+  cr_assert_eq(tt_figure(r, "waiting")->number, 2);
+  cr_assert_eq(tt_table(r, "queues")->rows, 2);
+  tt_analyses_close(&t);
+}
+
+/* Idle ones would be a convoy in three generations. */
+Test(an_contention, idle_goroutines_are_no_convoy) {
+  struct tt_analyses t;
+
+  open_stream(&t, 4);
+  cr_assert_eq(to_analyses_idle(t.a, "main.take"), TB_OK);
+  for (int64_t g = 2; g <= 4; g++) block(&t, 100 * g, g, SEND, QUEUE);
+  for (to_ns at = 1; at <= 4; at++) {
+    next_generation(&t, at * SECOND);
+    wake(&t, at * SECOND + 100, 2);
+    block(&t, at * SECOND + 200, 2, SEND, QUEUE);
+  }
+  cr_assert_eq(tt_figure(report(&t, TO_WINDOW_ALL), "convoys")->number, 0);
+  cr_assert_eq(to_analyses_idle(t.a, "!*"), TB_OK);
+  cr_assert_eq(tt_figure(report(&t, TO_WINDOW_ALL), "convoys")->number, 1);
   tt_analyses_close(&t);
 }
 

@@ -9,7 +9,8 @@
 static const struct to_generation gen1 = {
   .number = 1,
   .stack = { [1] = { { 100, 7, "read", "io.c" }, { 200, 9, "main", "main.c" } },
-             [2] = { { 300, 8, "write", "io.c" }, { 200, 9, "main", "main.c" } } },
+             [2] = { { 300, 8, "write", "io.c" }, { 200, 9, "main", "main.c" } },
+             [3] = { { 400, 1, "os/signal.signal_recv", "sig.go" } } },
 };
 /* The same stacks under other ids. */
 static const struct to_generation gen2 = {
@@ -392,5 +393,24 @@ Test(an_syscall, all_calls_have_quantiles_within_a_percent_where_those_of_stacks
   for (size_t row = 0; row < tt_table(r, "by_stack")->rows; row++)
     coarser += tt_cell(r, "by_stack", row, "calls")->distribution->histogram.scale < 5;
   cr_assert_gt(coarser, 0);
+  tt_analyses_close(&t);
+}
+
+Test(an_syscall, calls_that_wait_for_work_are_apart) {
+  struct tt_analyses t;
+
+  tt_analyses_open(&t, 10 * MS, 100);
+  sync_event(&t, &gen1, 1);
+  begin(&t, &gen1, 100, 1, 901, 3);
+  begin(&t, &gen1, 100, 2, 902, 1);
+  end(&t, &gen1, 900, 1, 901, true);
+  end(&t, &gen1, 300, 2, 902, true);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.total_ns, 200);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, 200);
+  cr_assert_eq(tt_distribution(r, "idle")->sum.total_ns, 800);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 2);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "idle")->number, 0, "the longer one is idle");
+  cr_assert_eq(tt_cell(r, "by_stack", 1, "blocked")->distribution->sum.total_ns, 800);
   tt_analyses_close(&t);
 }
