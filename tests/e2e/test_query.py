@@ -175,7 +175,7 @@ class Query(Case):
         def rows_of_both(sql):
             return self.rows(trace, calls, (sql,))
         self.assertEqual([row["name"] for row in self.rows(trace, "SELECT name FROM sqlite_master")], [name for name in schema if name != "findings"])
-        hidden = {"spans": ["duration_ns"], "tasks": ["duration_ns"], "regions": ["duration_ns"]}
+        hidden = {"spans": ["duration_ns", "idle"], "tasks": ["duration_ns"], "regions": ["duration_ns"]}
         for table, columns in schema.items():
             lines = self.tracectl("query", "--schema", table).out.splitlines()
             if "" in lines:  # reasons of waits follow, each with its meaning
@@ -200,6 +200,27 @@ class Query(Case):
         self.assertIn("did you mean waits?", self.tracectl("query", "--schema", "wait", expect=2).err)
         self.assertIn("--schema is text", self.tracectl("query", "--schema", "--json", expect=2).err)
         self.assertIn("takes one table at most", self.tracectl("query", "--schema", trace, "spans", expect=2).err)
+
+    def test_idle_is_what_reports_take_for_idle(self):
+        trace = self.trace("g26-gens")
+        for view, kind in (("waits", "block"), ("syscalls", "syscall")):
+            for more in ((), ("--idle", "main.runLong*,os.*"), ("--idle", "!*")):
+                with self.subTest(view=view, more=more):
+                    figure = json.loads(self.tracectl("report", kind, trace, "--json", *more).out)["figures"]["idle"]
+                    row = self.rows(trace, f"SELECT count(*) AS n, total(duration_ns) AS ns FROM {view} WHERE idle AND until_ns IS NOT NULL", more)[0]
+                    self.assertEqual((row["n"], row["ns"]), (figure["count"], figure["total_ns"]))
+                    self.assertEqual(row["n"] > 0, {(): view == "waits"}.get(more, "!*" not in more))
+        self.assertIn("is neither", self.tracectl("query", trace, "SELECT 1", "--idle", "ma*n.f", expect=2).err)
+
+    def test_a_place_is_the_programs_own_and_what_was_called_there_is_not_lost(self):
+        trace = self.trace("g26-gens")
+        rows = self.rows(trace, "SELECT DISTINCT place(stack) AS place, call(stack) AS call FROM waits WHERE reason='sleep' AND NOT idle ORDER BY 1")
+        self.assertIn({"place": "main.runLong:119", "call": "time.Sleep"}, rows)
+        self.assertEqual({row["call"] for row in rows}, {"time.Sleep"})
+        self.assertEqual({row["place"].partition(".")[0] for row in rows}, {"main"})
+        self.assertEqual(self.rows(trace, "SELECT call(stack) AS call FROM waits WHERE stack IS NULL LIMIT 1"), [{"call": None}])
+        for row in self.rows(trace, "--saved", ["longest-waits"]):
+            self.assertRegex(row["entry"], r"^main\.", "the runtime's and idle ones are left out")
 
     def test_views_are_the_spans_that_they_name(self):
         trace = self.trace("g26-gens")

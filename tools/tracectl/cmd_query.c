@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/tracectl/args/idle.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
@@ -17,7 +18,7 @@
 struct query_options {
   struct tk_inputs inputs;
   bool json, csv, list, schema;
-  const char *saved, *sql, *pprof; /* NULL: none */
+  const char *saved, *sql, *pprof, *idle; /* NULL: none */
   char **files;
   int n_files;
 };
@@ -35,6 +36,7 @@ const struct tk_option tk_query_options[] = {
   TK_OPTION(
       0, "schema", NULL, tk_read_flag, AT(schema),
       "show the tables with their columns; or the columns of one TABLE, with types and values"),
+  TK_OPTION(0, "idle", "LIST", tk_read_idle, AT(idle), TK_IDLE_ABOUT),
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };
@@ -110,6 +112,7 @@ static int query(struct query_options *o) {
     return tk_usage("query", "findings are a collector's, not a trace's: --service S");
   if (wants_findings && !names_traces(o->sql)) return run_with_findings(o);
   int code = tk_inputs_open(&o->inputs, o->files, o->n_files);
+  for (size_t i = 0; i < o->inputs.n; i++) o->inputs.place[i].idle = o->idle;
   if (code == TK_DONE) code = wants_findings ? run_with_findings(o) : run(o, NULL);
   tk_inputs_close(&o->inputs);
   return code;

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/text/nearest.h"
-#include "online/spans/stacks/idle.h"
 #include "pack/report.h"
 #include "pack/trim.h"
+#include "tools/tracectl/args/idle.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
@@ -184,17 +184,6 @@ static int resolve_options(struct report_options *o, const char *kind_text, cons
   return code;
 }
 
-static tb_rc read_idle(const struct tk_option *option, const char *value, void *field,
-                       struct tb_diag *diag) {
-  struct tb_diag unknown;
-
-  tb_diag_clear(&unknown);
-  *(const char **)field = value;
-  if (to_idle_check(value, diag) != TB_OK) return tk_option_fails(option, diag);
-  if (to_idle_unknown(value, &unknown)) tk_note("report", "--idle: %s", unknown.text);
-  return TB_OK;
-}
-
 #define AT(member) offsetof(struct report_options, member)
 const struct tk_option tk_report_options[] = {
   TK_OPTION(0, "window", "10s|1m|5m|all", tk_read_word, AT(window),
@@ -215,9 +204,7 @@ const struct tk_option tk_report_options[] = {
   TK_OPTION(0, "fail-on", "EXPR", tk_read_texts, AT(fail_on),
             "exit 3 if the condition is met: 'syscall.blocked.p99 > 50ms', 'stw.wall_share >= 1%', "
             "'syscall.blocked_now > 0'"),
-  TK_OPTION(0, "idle", "LIST", read_idle, AT(ask.idle),
-            "functions in which waits and system calls are idle, besides those of 'tracectl tables "
-            "idle': 'main.worker,net:main.accept*,!main.main'"),
+  TK_OPTION(0, "idle", "LIST", tk_read_idle, AT(ask.idle), TK_IDLE_ABOUT),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
   TK_GROUP(tk_url_options, 0),
   TK_HELP(NULL, "Without FILE, of a collector's streams:"),

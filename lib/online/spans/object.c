@@ -101,6 +101,14 @@ const struct to_reason_info *to_spans_reason(const struct to_spans *s, unsigned 
   return to_reasons_info(&s->known_reasons, reason);
 }
 
+const struct to_stack_table *to_spans_stack_table(const struct to_spans *s) {
+  return &s->stacks;
+}
+
+const struct to_reasons *to_spans_reasons(const struct to_spans *s) {
+  return &s->known_reasons;
+}
+
 const struct to_lock_table *to_spans_locks(const struct to_spans *s) {
   return &s->locks;
 }

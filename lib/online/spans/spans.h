@@ -220,6 +220,11 @@ void to_spans_want_pieces(struct to_spans *s, bool wanted);
 TB_MUST tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
                              uint32_t *out);
 uint32_t to_spans_stacks(const struct to_spans *s); /* numbers in use are smaller */
+/* Return what decides which waits are idle (online/spans/stacks/idle.h). Lent as long as the object. */
+struct to_stack_table;
+struct to_reasons;
+const struct to_stack_table *to_spans_stack_table(const struct to_spans *s);
+const struct to_reasons *to_spans_reasons(const struct to_spans *s);
 /* Describes a span's reason, including the trace's own words. Lent as long as the object. */
 const struct to_reason_info *to_spans_reason(const struct to_spans *s, unsigned reason);
 /* Returns the ends of regions so far that were not properly nested; NULL: none. */

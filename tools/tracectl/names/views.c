@@ -8,12 +8,12 @@ static const struct view {
 } views[] = {
   { "syscalls",
     "CREATE VIEW syscalls AS SELECT stream, subject AS goroutine, life, " TIMES
-    ", stack, thread, gen, wall_ns FROM spans WHERE kind='goroutine' AND state='syscall'" },
+    ", stack, thread, gen, wall_ns, idle FROM spans WHERE kind='goroutine' AND state='syscall'" },
   { "stops", "CREATE VIEW stops AS SELECT stream, reason, life, " TIMES
              ", stack, end_stack, thread, gen, wall_ns FROM spans WHERE kind='range' AND "
              "state='stop-the-world'" },
   { "waits", "CREATE VIEW waits AS SELECT stream, subject AS goroutine, life, reason, " TIMES
-             ", stack, by_life, by_thread, by_stack, gen, wall_ns FROM spans "
+             ", stack, by_life, by_thread, by_stack, gen, wall_ns, idle FROM spans "
              "WHERE kind='goroutine' AND state='waiting'" },
   { NULL, NULL },
 };

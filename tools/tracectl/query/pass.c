@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "online/spans/stacks/idle.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_range.h"
 
@@ -28,6 +29,7 @@ struct tk_pass {
   struct to_clock clock;
   struct open *open; /* filled at the end */
   size_t opens, opens_room, next_open;
+  struct to_idle idle; /* made when it is first asked */
 };
 
 tb_rc tk_input_more(void *self, const void **out_bytes, size_t *out_n) {
@@ -82,6 +84,7 @@ void tk_pass_end(struct tk_pass *pass) {
     free((void *)(uintptr_t)pass->open[i].more.text.data);
   }
   free(pass->open);
+  to_idle_fini(&pass->idle);
   to_span_pull_free(pass->pull);
   tk_input_close(pass->in);
   free(pass);
@@ -101,6 +104,19 @@ uint32_t tk_pass_stacks(const struct tk_pass *pass) {
 
 to_ns tk_pass_start(const struct tk_pass *pass) {
   return pass->start;
+}
+
+tb_rc tk_pass_is_idle(struct tk_pass *pass, const struct tk_span *at, bool *out) {
+  const struct to_spans *spans = to_span_pull_spans(pass->pull);
+  const struct to_span *span = at->span;
+  bool is_call = span->state == TO_GO_SYSCALL;
+
+  *out = false;
+  if (span->kind != TO_SPAN_GOROUTINE || (span->state != TO_GO_WAITING && !is_call)) return TB_OK;
+  if (pass->idle.mem == NULL)
+    TB_TRY(to_idle_init(&pass->idle, &tk_mem, to_spans_stack_table(spans), to_spans_reasons(spans),
+                        pass->place->idle));
+  return to_idle_ask(&pass->idle, at->stack, is_call ? (unsigned)TO_IDLE_CALL : span->reason, out);
 }
 
 static int fail(struct tk_pass *pass, tb_rc rc, char error[TK_QUERY_ERROR]) {

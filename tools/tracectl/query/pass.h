@@ -23,6 +23,7 @@ struct tk_place {
   const char *name;           /* in messages, and of the stream */
   const char *verb;           /* in messages about the file */
   struct tk_trace_range part; /* end 0: the whole file */
+  const char *idle;           /* patterns of online/spans/stacks/idle.h; NULL: none */
 };
 
 struct tk_pass;
@@ -50,6 +51,9 @@ struct tk_span {
 };
 /* Returns 1: a span, lent until the next call; 0: no more; -1: error. */
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]);
+
+/* Returns true in out for a wait, or a system call, of a goroutine that has nothing to do. */
+TB_MUST tb_rc tk_pass_is_idle(struct tk_pass *pass, const struct tk_span *at, bool *out);
 
 /* Prints, once for all passes over a place, that annotations are wrong (nothing if wrong is NULL): Go's tools refuse the trace, but all
  * of it is shown. */

@@ -83,6 +83,15 @@ static void v_duration(struct tk_scan *c, struct tk_value *out) {
   if (!span(c)->open) tk__number(out, span(c)->until - span(c)->from);
 }
 
+static void v_idle(struct tk_scan *c, struct tk_value *out) {
+  bool is_idle;
+
+  if (tk_pass_is_idle(c->pass, &c->at, &is_idle) != TB_OK)
+    tk__fault(out, TK_VALUE_NO_MEMORY);
+  else
+    tk__number(out, is_idle);
+}
+
 static void v_from_known(struct tk_scan *c, struct tk_value *out) {
   tk__number(out, span(c)->from_known);
 }
@@ -222,7 +231,8 @@ const struct tk_query_table tk__span_tables[] = {
                 { "gen", v_gen },
                 { "wall_ns", v_wall },
                 { "cause", v_cause },
-                { "duration_ns", v_duration, .is_hidden = true } } },
+                { "duration_ns", v_duration, .is_hidden = true },
+                { "idle", v_idle, .is_hidden = true } } },
   { .name = "tasks",
     .ops = &ops,
     .kinds = KIND(TASK),

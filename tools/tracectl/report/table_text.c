@@ -273,7 +273,8 @@ static void put_stack(const struct layout *l, size_t column, const Value *stack)
     if (shown++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
     put_frame(l, frame, i == own && own > 0 ? tp_stack_frame(r, stack, own - 1) : NULL, width);
   }
-  if (n > shown && frames > 1) fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - shown);
+  if (n > own + shown && frames > 1)
+    fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - own - shown);
 }
 
 /* Writes the stack's name, if a row has several. */
