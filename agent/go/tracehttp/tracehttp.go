@@ -17,9 +17,17 @@ import (
 	"tracecollect.invalid/traceagent"
 )
 
-// Handler wraps next. name returns the name of a request's task; nil: the method, and the pattern that next matches if
-// it is a *http.ServeMux, or that an outer ServeMux has already chosen (Go 1.23). Names should be from a small set: reports have a row for each.
+// Handler wraps next; nil is http.DefaultServeMux, as for net/http. name returns the name of a request's task; nil: the
+// method, and the pattern that next matches if it is a *http.ServeMux, or that an outer ServeMux has already chosen
+// (Go 1.23). If next is a ServeMux within other handlers, name is Pattern(mux). Names should be from a small set: reports
+// have a row for each. So the path of a request is never part of one.
+//
+//go:noinline
 func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
+	// Inlined, the function below would have a name of the caller's package, and reports would take it for the program's.
+	if next == nil {
+		next = http.DefaultServeMux
+	}
 	if name == nil {
 		name = nameIn(next)
 	}
@@ -40,17 +48,23 @@ func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 
 // nameIn returns a function for the names of requests to next, whose ServeMux chooses the pattern after the task has begun.
 func nameIn(next http.Handler) func(*http.Request) string {
-	mux, isMux := next.(*http.ServeMux)
-	if !isMux {
-		return func(r *http.Request) string { return nameOf(r, patternOf(r)) }
+	if mux, isMux := next.(*http.ServeMux); isMux {
+		return Pattern(mux)
 	}
+	return func(r *http.Request) string { return nameOf(r, patternOf(r)) }
+}
+
+// Pattern returns a function for Handler's names: the method, and the pattern of mux that a request matches.
+//
+//	tracehttp.Handler(logging(mux), tracehttp.Pattern(mux))
+func Pattern(mux *http.ServeMux) func(*http.Request) string {
 	return func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
 		return nameOf(r, pattern)
 	}
 }
 
-// nameOf returns method and pattern, the method once. Unknown methods become "other", so that the set of names stays small.
+// nameOf returns method and pattern, the request's method instead of the pattern's: GET also matches HEAD. Unknown methods become "other", so that the set of names stays small.
 func nameOf(r *http.Request, pattern string) string {
 	method := r.Method
 	switch method {
@@ -58,11 +72,11 @@ func nameOf(r *http.Request, pattern string) string {
 	default:
 		method = "other"
 	}
-	switch {
-	case pattern == "":
+	if blank := strings.IndexAny(pattern, " \t"); blank >= 0 {
+		pattern = strings.TrimLeft(pattern[blank:], " \t")
+	}
+	if pattern == "" {
 		return method
-	case strings.HasPrefix(pattern, method+" "):
-		return pattern
 	}
 	return method + " " + pattern
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"runtime/trace"
 	"strings"
 	"testing"
@@ -71,6 +72,59 @@ func TestNames(t *testing.T) {
 		if got := nameOf(r, ""); got != c.want {
 			t.Errorf("%s: %s", c.method, got)
 		}
+	}
+}
+
+func TestThePatternsMethodIsTheRequests(t *testing.T) {
+	for _, c := range []struct{ method, pattern, want string }{
+		{"GET", "GET /pot/{id}", "GET /pot/{id}"},
+		{"HEAD", "GET /pot/{id}", "HEAD /pot/{id}"},
+		{"BREW", "/pot/", "other /pot/"},
+		{"GET", "GET \t tea.example/pot/", "GET tea.example/pot/"},
+	} {
+		if got := nameOf(httptest.NewRequest(c.method, "/pot/17", nil), c.pattern); got != c.want {
+			t.Errorf("%s of %q: %s", c.method, c.pattern, got)
+		}
+	}
+}
+
+func TestAMuxWithinOtherHandlersNamesThem(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/pot/", func(http.ResponseWriter, *http.Request) {})
+	logging := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })
+	var recorded bytes.Buffer
+	if err := trace.Start(&recorded); err != nil {
+		t.Fatal(err)
+	}
+	Handler(logging, Pattern(mux)).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("PUT", "/pot/17", nil))
+	trace.Stop()
+	if !bytes.Contains(recorded.Bytes(), []byte("PUT /pot/")) {
+		t.Error("the pattern is not in the trace")
+	}
+}
+
+func TestWithoutAHandlerItIsTheDefaultMux(t *testing.T) {
+	http.HandleFunc("/default-of-tracehttp", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	w := httptest.NewRecorder()
+	Handler(nil, nil).ServeHTTP(w, httptest.NewRequest("GET", "/default-of-tracehttp", nil))
+	if w.Code != http.StatusTeapot {
+		t.Errorf("answered %d", w.Code)
+	}
+}
+
+// A report leaves the frames of this package out, which it knows by their names.
+func TestItsFramesHaveItsName(t *testing.T) {
+	found := false
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		pcs := make([]uintptr, 16)
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+		for frame, more := frames.Next(); more; frame, more = frames.Next() {
+			found = found || strings.HasPrefix(frame.Function, "tracecollect.invalid/traceagent/tracehttp.Handler.func")
+		}
+	})
+	Handler(next, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	if !found {
+		t.Error("no frame of Handler")
 	}
 }
 
