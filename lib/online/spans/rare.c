@@ -256,7 +256,10 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   struct to_open_task *open = tb_map_at(&s->tasks, user.task);
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_TASK);
   struct to_span_more *more = to__spans_more(s, span);
+  const struct to_life *g = to__spans_context(s, ev);
   span->end_stack = span->by_stack = to__stack_of(s, ev);
+  if (g != NULL && open != NULL && g->life == open->life && g->since > open->since)
+    span->by_stack = g->stack;
   span->from = open == NULL ? s->began : open->since;
   span->from_known = open != NULL;
   span->life = open == NULL ? 0 : open->life;

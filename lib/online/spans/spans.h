@@ -21,7 +21,8 @@
  *   THREAD     a thread is in one state (enum to_thread_state)
  *   RANGE      a range is active (enum to_range_kind: STW, GC_MARK, GC_SWEEP, GC_MARK_ASSIST);
  *              name: why the world stopped
- *   TASK       name: its type; value: its id; parent: its parent's; goroutine: the one that began it
+ *   TASK       name: its type; value: its id; parent: its parent's; goroutine: the one that began it; by_stack:
+ *              where that one last waited or made a call during the task, if it also ended the task
  *   REGION     name: its type; value: its task's id; text: its task's type, if tasks are wanted and it is open;
  *              region: what its goroutine did in it, if its begin and end are in the trace
  *   LOG        a moment. name: category, text: message, value: the task's id

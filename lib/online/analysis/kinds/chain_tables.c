@@ -96,6 +96,7 @@ static tb_rc add_to_group(struct groups *g, struct tb_arena *arena, uint32_t slo
   const struct to_chain *chain = &g->chains->of_slot[slot];
   const struct to_life *lives = g->chains->spans->lives;
   uint32_t last = chain->cycle != 0 ? g->chains->cycle[chain->cycle - 1].first : chain->last;
+  if (last == slot && chain->cycle == 0) last = 0; /* each is the end of its own chain */
   uint64_t *place;
   bool fresh;
 

@@ -6,6 +6,7 @@
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/kinds/user_types.h"
 #include "online/measure/longest.h"
+#include "online/spans/stacks/library.h"
 
 #define NO_TASKS                                                                                   \
   "This trace has no tasks. A Go program makes them with trace.NewTask (runtime/trace), a C "      \
@@ -63,7 +64,9 @@ static const struct to_field long_column[LONG_COLUMNS] = {
   [LONG_BEGIN] = { "start_ns", TO_VALUE_TIME },
   [LONG_LATENCY] = { "latency_ns", TO_VALUE_NS },
   [LONG_GOROUTINE] = { "goroutine", TO_VALUE_ID, .about = "The goroutine that began it." },
-  [LONG_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it began." },
+  [LONG_STACK] = { "stack", TO_VALUE_STACK,
+                   .about = "Where it began; if a library or tracehttp began it: where the program "
+                            "last waited in it." },
 };
 
 enum { BY_TYPE, OPEN_NOW, SLOWEST, TABLES };
@@ -121,6 +124,25 @@ static tb_rc note_done(struct to_analyses *a, uint64_t task, const struct to_reg
   return TB_OK;
 }
 
+static bool has_own(const struct to_callstack *stack) {
+  const struct to_frame *own = to_callstack_own(stack);
+
+  return own != NULL && to_code_of(own) == TO_CODE_PROGRAM;
+}
+
+/* A task that tracehttp began has no frame of the program at its begin: its handler is called later. */
+static tb_rc find_stack(struct to_analyses *a, const struct to_generation *gen,
+                        const struct to_span *span, uint32_t *out) {
+  uint32_t last;
+
+  TB_TRY(to_spans_stack(a->spans, gen, span->stack, out));
+  TB_TRY(to_spans_stack(a->spans, gen, span->by_stack, &last));
+  if (!has_own(to_stack_table_stack(a->stacks, *out)) &&
+      has_own(to_stack_table_stack(a->stacks, last)))
+    *out = last;
+  return TB_OK;
+}
+
 static tb_rc report_task(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_span *span) {
   const struct to_tasks *s = state(a);
@@ -134,7 +156,7 @@ static tb_rc report_task(struct to_analyses *a, const struct to_generation *gen,
                                   .did = is_known ? &done->time : NULL };
   uint32_t stack;
 
-  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  TB_TRY(find_stack(a, gen, span, &stack));
   task.stack = to_stack_table_stack(a->stacks, stack);
   a->watch.task(a->watch.self, &task);
   return TB_OK;
@@ -156,7 +178,7 @@ static tb_rc task_ends(struct to_analyses *a, const struct to_generation *gen,
   if (is_watched(a) && span->until - span->from >= a->watch.task_ns)
     TB_TRY(report_task(a, gen, span));
   if (span->until - span->from <= s->longer_than) return TB_OK;
-  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  TB_TRY(find_stack(a, gen, span, &stack));
   s->longer_than =
       to_longest_note(&s->longest, &(struct to_long_span){ .from = span->from,
                                                            .until = span->until,

@@ -188,6 +188,23 @@ Test(an_chains, one_that_never_waited_there_is_guessed_by_others) {
   tt_analyses_close(&t);
 }
 
+Test(an_chains, those_that_nobody_is_known_to_wake_share_a_row) {
+  struct tt_analyses t;
+
+  open_stream(&t, 5);
+  block(&t, SECOND, 3, SYNC, LOCK);
+  block(&t, SECOND / 2, 4, SYNC, LOCK);
+  block(&t, SECOND, 5, SYNC, NEXT);
+  end_generation(&t, 3 * SECOND);
+  const struct to_report *r = report(&t);
+  cr_assert_eq(tt_table(r, "chains")->rows, 2);
+  cr_assert_eq(number(r, "chains", 0, "waiting"), 2);
+  cr_assert_eq(number(r, "chains", 0, "goroutine"), 4, "the longest");
+  expect_text(r, "chains", 0, "end", "no waker");
+  cr_assert_eq(number(r, "chains", 1, "waiting"), 1);
+  tt_analyses_close(&t);
+}
+
 Test(an_chains, a_waker_that_has_ended_is_gone_and_its_successor_is_another) {
   struct tt_analyses t;
 

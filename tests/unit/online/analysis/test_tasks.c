@@ -10,6 +10,7 @@
 #define MS INT64_C(1000000)
 
 enum { OWN = 1, BEGIN = 2, WORK = 3, REQUEST = 4, LONG = 5, LONG_TOO = 6 };
+enum { HANDLER = 3, TRACEHTTP };
 
 #define TEN(text) text text text text text text text text text text
 #define LONG_NAME TEN(TEN("abc")) /* 300 bytes */
@@ -23,7 +24,10 @@ static const struct to_generation gen1 = {
               [LONG] = LONG_NAME "1",
               [LONG_TOO] = LONG_NAME "2" },
   .stack = { [OWN] = { { 100, 7, "sync.Lock", "s.go" } },
-             [BEGIN] = { { 200, 9, "main.serve", "main.go" } } },
+             [BEGIN] = { { 200, 9, "main.serve", "main.go" } },
+             [HANDLER] = { { 300, 7, "sync.Lock", "s.go" }, { 310, 9, "main.slow", "main.go" } },
+             [TRACEHTTP] = { { 400, 7, "tracecollect.invalid/traceagent.NewTask", "guard.go" },
+                             { 410, 9, "net/http.(*conn).serve", "server.go" } } },
 };
 
 static void open_stream(struct tt_analyses *t) {
@@ -221,6 +225,30 @@ static void expect_times(const struct to_report *r, int64_t regions) {
   cr_assert_eq(number(r, "by_type", 0, "syscall_ns"), 400);
   cr_assert_eq(number(r, "by_type", 0, "syscall_block_ns"), 150);
   cr_assert_eq(number(r, "by_type", 0, "regions"), regions);
+}
+
+/* The handler of a request is called after tracehttp began its task. */
+Test(an_tasks, a_task_that_a_library_began_is_where_the_program_waited_in_it) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  for (int64_t g = 1; g <= 3; g++) status(&t, 1 + g, g);
+  for (int64_t g = 2; g <= 3; g++)
+    TT_FEED(&t, &gen1, .time = 9 + g, .m = g, .p = g, .g = g, .type = TW_EV_USER_TASK_BEGIN,
+            .args = { (uint64_t)g, 0, REQUEST, TRACEHTTP });
+  task(&t, 12, 1, 1, 0);
+  TT_FEED(&t, &gen1, .time = 20, .m = 2, .p = 2, .g = 2, .type = TW_EV_GO_BLOCK,
+          .args = { 1, HANDLER });
+  wake(&t, 30, 1, 2);
+  start(&t, 31, 2);
+  task_end(&t, 40, 1, 1);
+  task_end(&t, 50, 3, 3);
+  task_end(&t, 60, 2, 2);
+  const struct to_report *r = report(&t, TO_ANALYSIS_TASKS);
+  static const uint64_t begins_at[] = { 300, 400, 200 };
+  for (size_t i = 0; i < 3; i++)
+    cr_assert_eq(tt_cell(r, "slowest", i, "stack")->stack->frames[0]->pc, begins_at[i], "%zu", i);
+  tt_analyses_close(&t);
 }
 
 Test(an_tasks, a_type_has_what_goroutines_did_in_regions_of_its_tasks) {
