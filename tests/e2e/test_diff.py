@@ -44,8 +44,8 @@ class Diff(Case):
         for key, table, where in ((("sched", ""), "spans", f"kind='goroutine' AND state='runnable' AND {WHOLE}"),
                                   (("running", ""), "spans", f"kind='goroutine' AND state='running' AND {WHOLE}"),
                                   (("running", "main.echo"), place, f"entry='main.echo' AND kind='goroutine' AND state='running' AND {WHOLE}"),
-                                  (("syscall", ""), "spans", f"kind='goroutine' AND state='syscall' AND {WHOLE}"),
-                                  (("block", ""), "spans", f"kind='goroutine' AND state='waiting' AND {WHOLE}"),
+                                  (("syscall", ""), "spans", f"kind='goroutine' AND state='syscall' AND NOT idle AND {WHOLE}"),
+                                  (("block", ""), "spans", f"kind='goroutine' AND state='waiting' AND NOT idle AND {WHOLE}"),
                                   (("stw", "GC mark termination"), "spans", f"kind='range' AND reason='GC mark termination' AND {WHOLE}"),
                                   (("gc", "GC concurrent mark phase"), "spans", f"kind='range' AND state='GC concurrent mark phase' AND {WHOLE}")):
             for side, trace in (("a", one), ("b", two)):

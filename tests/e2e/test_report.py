@@ -190,6 +190,11 @@ class Verb(Case):
         self.assertIn('"ma*n.f" is neither', self.tracectl("report", "block", trace, "--idle", "ma*n.f", expect=2).err)
         self.assertIn("analysis.idle", self.tracectl("report", "block", "--idle", "main.f", expect=2).err)
 
+    def test_rows_differ_by_the_programs_own_line(self):
+        text = self.tracectl("report", "block", self.trace("g25-mix"), "--frames", "1", "--table", "by_stack").out
+        for place in ("main.runChan.func1  sched.go:37", "main.runChan.func2  sched.go:44"):
+            self.assertIn(f"  {place}\n", text.replace("  (in runtime.chansend1)", ""))
+
     def test_conditions_are_told_by_the_exit_code(self):
         trace = self.trace("g26-gens")
         self.tracectl("report", "all", trace, "--fail-on", "syscall.blocked.count > 4")

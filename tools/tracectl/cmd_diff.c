@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/tracectl/args/idle.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/diff/condition.h"
 #include "tools/tracectl/diff/print.h"
@@ -20,6 +21,7 @@ struct diff_options {
   struct tk_client_args client;
   bool json, no_progress;
   unsigned rows;
+  const char *idle; /* NULL: only the built-in rules */
   struct tk_diff_condition condition[CONDITIONS_MAX];
   size_t conditions;
 };
@@ -41,6 +43,7 @@ const struct tk_option tk_diff_options[] = {
             "'running.time < -50%'"),
   TK_OPTION(0, "top", "N", tk_read_number, AT(rows),
             "rows of each metric, those with most time (default 10, 0: all)"),
+  TK_OPTION(0, "idle", "LIST", tk_read_idle, AT(idle), TK_IDLE_ABOUT),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a row"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
   TK_GROUP(tk_url_options, 0),
@@ -73,12 +76,15 @@ static int read_words(struct tk_inputs *in, char *text) {
   return code;
 }
 
-static int read_places(const struct tk_inputs *in, const char *side, struct tk_samples *out) {
+static int read_places(const struct tk_inputs *in, const char *side, const char *idle,
+                       struct tk_samples *out) {
   char error[TK_QUERY_ERROR] = "";
 
-  for (size_t i = 0; i < in->n; i++)
+  for (size_t i = 0; i < in->n; i++) {
+    in->place[i].idle = idle;
     if (!tk_samples_read(out, &in->place[i], error))
       return error[0] == 0 ? TK_FAILED : tk_fail("diff", "%s", error);
+  }
   return out->generations > 0 ? TK_DONE : tk_fail("diff", "%s: no span in it has ended", side);
 }
 
@@ -91,7 +97,7 @@ static int read_side(const struct diff_options *o, char *side, struct tk_samples
   if (!is_file) in.client = o->client;
   if (code == TK_DONE && !is_file) code = read_words(&in, words);
   if (code == TK_DONE) code = tk_inputs_open(&in, is_file ? &side : NULL, is_file ? 1 : 0);
-  if (code == TK_DONE) code = read_places(&in, side, out);
+  if (code == TK_DONE) code = read_places(&in, side, o->idle, out);
   tk_inputs_close(&in);
   free(words);
   return code;

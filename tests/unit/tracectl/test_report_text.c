@@ -117,6 +117,23 @@ Test(report_text, a_row_says_what_is_zero_and_what_is_unknown) {
   tt_toy_report_free();
 }
 
+Test(report_text, a_place_that_is_not_the_programs_has_what_its_goroutine_began_with) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  char *function = report->report->frames[1]->function, own[] = "net/http.serve";
+  uint32_t *outermost = &report->report->stacks[1]->frames[2], unknown = *outermost;
+
+  report->report->frames[1]->function = own;
+  *outermost = 0;
+  print(report, 100, 1);
+  expect_piece("  http.serve  till.go:21  (from runtime.write)\n");
+  free(TB_MOVE(text));
+  print(report, 48, 1);
+  expect_piece("  http.serve  (from runtime.write)\n");
+  report->report->frames[1]->function = function;
+  *outermost = unknown;
+  tt_toy_report_free();
+}
+
 Test(report_text, of_several_stacks_those_are_shown_that_a_row_has) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   Tracecollect__V1__Table *stacks = report->report->tables[0];

@@ -162,8 +162,11 @@ static void put_place(const struct tk_pass *pass, uint32_t stack, const char *be
 static tb_rc take_goroutine(struct reading *r, const struct tk_span *at, uint64_t ns) {
   const struct to_span *span = at->span;
   char key[KEY_BYTES], before[KEY_BYTES / 2];
+  bool is_idle;
 
   TB_TRY(tk_entries_look(&r->entries, r->pass, at));
+  TB_TRY(tk_pass_is_idle(r->pass, at, &is_idle));
+  if (is_idle) return TB_OK;
   const struct to_frame *frame = tk_entries_find(&r->entries, at);
   const char *entry = frame != NULL ? frame->function.data : "?";
   switch (span->state) {

@@ -19,8 +19,8 @@
 #define TK_DIFF_METRICS(METRIC)                                                                    \
   METRIC(SCHED, "sched", "entry", "waits of runnable goroutines for a P")                          \
   METRIC(RUNNING, "running", "entry", "stretches in which goroutines ran")                         \
-  METRIC(BLOCK, "block", "reason at place", "waits")                                               \
-  METRIC(SYSCALL, "syscall", "place", "system calls")                                              \
+  METRIC(BLOCK, "block", "reason at place", "waits, idle ones left out")                           \
+  METRIC(SYSCALL, "syscall", "place", "system calls, idle ones left out")                          \
   METRIC(STW, "stw", "reason", "stop-the-world pauses")                                            \
   METRIC(GC, "gc", "phase", "phases of the garbage collector, assists among them")                 \
   METRIC(TASK, "tasks", "type", "tasks")                                                           \

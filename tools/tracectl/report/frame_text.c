@@ -72,6 +72,6 @@ const Frame *tk_frame_own_of(const Tracecollect__V1__Report *r,
   return tp_stack_frame(r, stack, tk_frame_find_own(r, stack));
 }
 
-void tk_frame_call_text(const Frame *call, char *out, size_t out_bytes) {
-  snprintf(out, out_bytes, "  (in %s)", short_function(call->function));
+void tk_frame_note(const char *word, const Frame *frame, char *out, size_t out_bytes) {
+  snprintf(out, out_bytes, "  (%s %s)", word, short_function(frame->function));
 }

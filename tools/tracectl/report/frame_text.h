@@ -10,8 +10,9 @@
 
 /* Formats "http.(*conn).serve  server.go:2043", or "fsync" if there is no file. Control characters are kept: the caller replaces them. */
 void tk_frame_text(const Tracecollect__V1__Frame *frame, char *out, size_t out_bytes);
-/* Formats "  (in time.Sleep)", after a frame that called it. */
-void tk_frame_call_text(const Tracecollect__V1__Frame *call, char *out, size_t out_bytes);
+/* Formats "  (in time.Sleep)", after a frame that called it. word: "in". */
+void tk_frame_note(const char *word, const Tracecollect__V1__Frame *frame, char *out,
+                   size_t out_bytes);
 enum to_code tk_frame_code(const Tracecollect__V1__Frame *frame);
 /* Returns the frame that to_callstack_own() would return; NULL: no frames. */
 const Tracecollect__V1__Frame *tk_frame_own(Tracecollect__V1__Frame *const *frames, size_t n);

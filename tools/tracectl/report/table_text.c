@@ -243,16 +243,31 @@ static void lay_out(struct layout *l) {
 
 /* ---- stacks ---- */
 
-/* Writes a frame, and what it called: the own frame of a folded stack, which hides the frames below it. */
-static void put_frame(const struct layout *l, const Frame *frame, const Frame *call, size_t width) {
+/* Notes what the program's own frame called; at another place, what the goroutine began with. */
+static void note_frame(const struct layout *l, const Value *stack, size_t own, enum to_code code,
+                       char out[TK_CELL_BYTES]) {
+  const Tracecollect__V1__Report *r = l->table->report;
+  size_t end = tp_stack_length(r, stack) - 1;
+  bool is_program = code == TO_CODE_PROGRAM;
+  const Frame *other = tp_stack_frame(r, stack, !is_program ? end : own > 0 ? own - 1 : 0);
+
+  out[0] = '\0';
+  if (other != NULL && (is_program ? own > 0 : end > own))
+    tk_frame_note(is_program ? "in" : "from", other, out, TK_CELL_BYTES);
+}
+
+/* A note that does not fit takes the place of the file, if it says where the goroutine began; else it is left out. */
+static void put_frame(const struct layout *l, const Frame *frame, const char *note, size_t width) {
   char line[TK_CELL_BYTES];
 
   tk_frame_text(frame, line, sizeof line);
-  size_t used = put_cut(l->style->out, line, width);
-  if (call != NULL) {
-    tk_frame_call_text(call, line, sizeof line);
-    if (used + tk_cell_width(line) <= width) put_cut(l->style->out, line, width);
+  if (tk_cell_width(line) + tk_cell_width(note) > width) {
+    char *file = strstr(note, "(from ") != NULL ? strstr(line, "  ") : NULL;
+    if (file == NULL) note = "";
+    if (file != NULL) *file = '\0';
   }
+  size_t used = put_cut(l->style->out, line, width);
+  if (used < width) put_cut(l->style->out, note, width - used);
   fputc('\n', l->style->out);
 }
 
@@ -263,15 +278,17 @@ static void put_stack(const struct layout *l, size_t column, const Value *stack)
   size_t n = tp_stack_length(r, stack), shown = 0, frames = l->style->frames;
   size_t own = frames > 0 ? tk_frame_find_own(r, stack) : 0;
   const Frame *first = tp_stack_frame(r, stack, own);
-  enum to_code least = first != NULL && frames > 0 ? tk_frame_code(first) : TO_CODE_PLUMBING;
+  enum to_code code = first != NULL && frames > 0 ? tk_frame_code(first) : TO_CODE_PLUMBING;
+  enum to_code least = code < TO_CODE_MODULE ? code : TO_CODE_MODULE;
+  char note[TK_CELL_BYTES] = "";
 
-  if (least > TO_CODE_MODULE) least = TO_CODE_MODULE;
   if (n == 0) fputs("(stack unknown)\n", l->style->out);
+  if (n > 0 && frames > 0) note_frame(l, stack, own, code, note);
   for (size_t i = own; i < n && (frames == 0 || shown < frames); i++) {
     const Frame *frame = tp_stack_frame(r, stack, i);
     if (frame == NULL || tk_frame_code(frame) < least) continue;
     if (shown++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
-    put_frame(l, frame, i == own && own > 0 ? tp_stack_frame(r, stack, own - 1) : NULL, width);
+    put_frame(l, frame, i == own ? note : "", width);
   }
   if (n > own + shown && frames > 1)
     fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - own - shown);

@@ -18,7 +18,7 @@ enum {
   TO_STACK_OTHER = 1, /* a stack above the limit */
 };
 
-/* Returns the innermost frame of the program's own code. Without own code: of a module of others or of our agent, else of the standard
+/* Returns the innermost frame of the program's own code. Without own code: of a module of others, else of our agent, else of the standard
  * library, else the innermost frame (online/spans/stacks/library.h); NULL: no frame. */
 const struct to_frame *to_callstack_own(const struct to_callstack *stack);
 /* Returns the frame that the own frame called; NULL: none, the own frame is the innermost one. */

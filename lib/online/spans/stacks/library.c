@@ -21,7 +21,7 @@ static const struct name calls[] = {
 };
 static const struct name begins[] = {
 #define TO_LIBRARY_CODE(name) NAME(name, PLUMBING)
-#define TO_AGENT(name)        NAME(name, MODULE)
+#define TO_AGENT(name)        NAME(name, AGENT)
 #include "online/spans/stacks/library.def"
 };
 
@@ -60,7 +60,7 @@ bool to_library_is_go(struct to_string function) {
 bool to_library_has(struct to_string function) {
   const struct name *name = find(function);
 
-  return name != NULL && name->code < TO_CODE_MODULE;
+  return name != NULL && name->code < TO_CODE_AGENT;
 }
 
 static bool ends_with(struct to_string text, const char *end) {

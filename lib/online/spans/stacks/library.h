@@ -13,7 +13,8 @@
 enum to_code {
   TO_CODE_PLUMBING, /* the runtime, locks, calls; the C library; a frame without a name */
   TO_CODE_LIBRARY,  /* the rest of Go's standard library */
-  TO_CODE_MODULE,   /* a module of others, our agent */
+  TO_CODE_AGENT,    /* our agent for Go */
+  TO_CODE_MODULE,   /* a module of others */
   TO_CODE_PROGRAM,
 };
 

@@ -66,6 +66,8 @@ Test(callstack, the_program_comes_before_the_library) {
 Test(callstack, without_the_program_others_come_before_the_library) {
   EXPECT("github.com/lib/pq.(*conn).recv", "net.(*netFD).Read", POLL, NET_READ, PQ);
   EXPECT("tracecollect.invalid/traceagent.(*link).send", "net.(*netFD).Read", POLL, NET_READ, LINK);
+  EXPECT("github.com/lib/pq.(*conn).recv", "tracecollect.invalid/traceagent.(*link).send", LINK, PQ,
+         SERVE);
   EXPECT("net.(*netFD).Read", "internal/poll.(*FD).Read", POLL, NET_READ, SERVE);
   EXPECT("runtime.gopark", "", { "runtime.gopark", "" }, { "runtime.bgsweep", "" });
 }
