@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands out in one service, or in each that is live: open findings, and the sums of its streams' reports. */
+/* Sums up one service, or each that is live, in sentences: its open findings, and the sums of its streams' reports. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

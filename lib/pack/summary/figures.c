@@ -78,7 +78,7 @@ static bool is_outlier(const Distribution *d) {
   return d->count >= 5 && d->max_ns >= 10 * ms && d->max_ns / 5 >= median;
 }
 
-/* What a slow task waited for may be a system call that is as long: `why` knows, this is a hint. */
+/* A slow task may have waited for a system call that took as long: `why` knows, this is a hint. */
 static tb_rc write_call(struct tp_summary *summary, const struct tp_summary_of *of,
                         const Distribution *d, char out[TP__CALL]) {
   char place[TP__PLACE], time[TP__WORDS];
@@ -322,7 +322,8 @@ static tb_rc say_growth(struct tp_summary *summary, const struct tp_summary_of *
     draft.place = place;
     draft.weight = 560 + grade(n, 100) / 3;
     TB_TRY(tp__say(summary, of, &draft,
-                   "%s goroutines live that were created at %s: %s were made, %s ended",
+                   "Goroutines pile up: %s that were created at %s are alive; of %s made in this "
+                   "time %s ended",
                    tp__count_words(n, alive), place, tp__count_words(made, created),
                    tp__count_words(d->count, ended)));
   }

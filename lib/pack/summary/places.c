@@ -204,7 +204,7 @@ static tb_rc say_locks(struct tp_summary *summary, const struct tp_summary_of *o
       p->other);
 }
 
-/* What a program waits for by design, so it is nothing to worry about. */
+/* A program may wait so by design: it is nothing to worry about. */
 static tb_rc say_waits(struct tp_summary *summary, const struct tp_summary_of *of) {
   const Report *r = tp__report_of(of, TO_ANALYSIS_BLOCK);
   struct tp__draft draft = {

@@ -65,15 +65,16 @@ static int compare(const void *a, const void *b) {
   return by_service != 0 ? by_service : strcmp(x->text, y->text);
 }
 
-/* A place is named once, by the sentence that weighs most: function and line, or the function alone. */
+/* A place is named once, by the sentence that weighs most; but a convoy has no figures, so those of its lock follow. */
 static bool is_of_place(const sentence *s, const sentence *other) {
+  bool is_its_lock = strcmp(s->kind, "lock") == 0 && strcmp(other->kind, "convoy") == 0;
   size_t n = strcspn(s->place, ":");
 
-  return n > 0 && strcmp(s->service, other->service) == 0 &&
+  return n > 0 && !is_its_lock && strcmp(s->service, other->service) == 0 &&
          strncmp(s->place, other->place, n) == 0 && strcspn(other->place, ":") == n;
 }
 
-/* What is worth telling is not followed by what is not, but for the slowest task. */
+/* Sentences that are worth telling are followed by no others, but for the slowest task. */
 static size_t choose(struct tp_summary *summary, uint32_t least) {
   size_t n = 0;
 

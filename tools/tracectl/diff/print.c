@@ -133,7 +133,7 @@ static void print_metric(struct tk_comparison *c, enum tk_diff_metric metric,
 
 /* ---- what changed, in sentences ---- */
 
-/* What takes more or less time in each second of the trace, by how much. */
+/* A row, and how much more or less time it takes in each second of the trace. */
 struct effect {
   struct both both;
   double ns; /* the change of that time, without its sign */
@@ -157,7 +157,7 @@ static bool is_users(const struct tk_diff_row *row) {
   return row->metric == TK_DIFF_TASK || row->metric == TK_DIFF_REGION;
 }
 
-/* What users of the program feel comes first: tasks that take longer. */
+/* Users of the program feel tasks that take longer: these come first. */
 static bool is_felt(const struct effect *e) {
   return is_users(one_of(&e->both)) && e->both.a != NULL && e->both.b != NULL &&
          mean_of(e->both.b) > 1.05 * mean_of(e->both.a);
@@ -226,7 +226,7 @@ static void say_change(enum tk_diff_field field, const struct tk_change *change)
          100 * change->high);
 }
 
-/* Of a row the first that is significant: it takes longer, sometimes longer, or is more often. */
+/* Finds the first change of a row that is significant: of its length, of its longest, of its number. */
 static bool find_change(struct tk_comparison *c, const struct both *both, enum tk_diff_field *out,
                         struct tk_change *change) {
   static const enum tk_diff_field fields[] = { TK_DIFF_MEAN, TK_DIFF_P99, TK_DIFF_TIME,
@@ -242,7 +242,7 @@ static bool find_change(struct tk_comparison *c, const struct both *both, enum t
   return false;
 }
 
-/* What is in one side only has no interval: it is told if it takes a hundredth of the time. */
+/* A row of one side only has no interval: it is told if it takes a hundredth of the time. */
 static bool say_one_sided(const struct effect *e, unsigned number) {
   char time[TK_FORMAT_BYTES];
 

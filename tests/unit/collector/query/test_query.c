@@ -272,6 +272,51 @@ Test(query, reports_of_live_streams_are_found_by_name) {
   cr_assert_eq(report("stw", "other")->n_reports, 0);
 }
 
+static const Tracecollect__V1__SummaryReply *summary(const char *service, const char *instance) {
+  Tracecollect__V1__SummaryRequest ask = TRACECOLLECT__V1__SUMMARY_REQUEST__INIT;
+  Tracecollect__V1__SummaryReply *reply;
+
+  ask.service = (char *)(uintptr_t)service;
+  ask.instance = (char *)(uintptr_t)instance;
+  cr_assert_eq(tc_query_summary(session, &ask, &diag, &reply), TB_OK, "%s", diag.text);
+  cr_assert_eq(reply->n_sentences, 1);
+  cr_assert_str_eq(reply->sentences[0]->kind, "nothing");
+  return reply;
+}
+
+/* A report of another version may lack anything. */
+static void publish_empty(const char *stream, const char *service, const char *kind) {
+  Tracecollect__V1__StreamReport empty = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  unsigned char bytes[256];
+
+  empty.service = (char *)(uintptr_t)service;
+  empty.kind = (char *)(uintptr_t)kind;
+  empty.events = 100;
+  struct tc_report row = { .stream = (const unsigned char *)stream,
+                           .service = service,
+                           .instance = "i",
+                           .kind = kind,
+                           .window = "1m",
+                           .bytes = bytes,
+                           .len = tracecollect__v1__stream_report__pack(&empty, bytes) };
+  cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
+}
+
+Test(query, a_summary_is_of_a_service_or_of_all) {
+  cr_assert_eq(summary(none, none)->streams, 0);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    publish_empty("0123456789abcdef", "shop", to_analysis_name((enum to_analysis_kind)k));
+    publish_empty("0123456789abcdeg", "till", to_analysis_name((enum to_analysis_kind)k));
+  }
+  cr_assert_eq(summary(none, none)->streams, 2);
+  cr_assert_eq(summary(none, none)->events, 200);
+  cr_assert_eq(summary("shop", none)->events, 100);
+  cr_assert_eq(summary("shop", "i")->streams, 1);
+  cr_assert_eq(summary("shop", "j")->streams, 0);
+  cr_assert_str_eq(summary("nope", none)->sentences[0]->text, "Nothing to look at: no events.");
+  cr_assert_str_eq(summary(none, none)->window, "1m");
+}
+
 /* Packs a report with one figure, and returns its size. */
 static size_t pack_report(const Tracecollect__V1__StreamReport *like, int64_t number,
                           unsigned char *out) {

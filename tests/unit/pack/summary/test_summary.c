@@ -336,21 +336,31 @@ Test(summary, waits_at_one_place_are_added_up_and_the_runtime_is_left_out) {
   cr_assert_str_eq(s->more, "tracectl report contention t.trace --table by_pair");
 }
 
-Test(summary, a_place_is_named_once_by_what_weighs_most) {
-  findings[0] = (struct tp_summary_finding){ .kind = "convoy",
-                                             .words = "convoy of 5 goroutines",
+static void find(const char *kind, const char *words) {
+  findings[0] = (struct tp_summary_finding){ .kind = kind,
+                                             .words = words,
                                              .place = "main.reserve:27",
                                              .cause = "",
                                              .id = "",
                                              .is_open = false };
   of.findings = 1;
+}
+
+Test(summary, a_place_is_named_once_by_what_weighs_most_but_a_convoy_is_followed_by_its_lock) {
   Report *r = add_report("contention");
   Tracecollect__V1__Table *pairs =
       add_table(r, "by_pair", "stack", "waker_stack", "reason", "waits", NULL);
+
   add_row(pairs, stack(r, "sync.(*Mutex).Lock:9", "main.reserve:29", NULL),
           stack(r, "main.slow:36", NULL), text("sync"), lengths(3, 5, 9, 300, 2000), NULL);
+  find("stall", "a system call holds up 2 goroutines");
   cr_assert_str_eq(only(sum_up())->text,
-                   "Contention: convoy of 5 goroutines (over before the end)");
+                   "A system call holds up 2 goroutines (over before the end)");
+  find("convoy", "convoy of 5 goroutines");
+  const Tracecollect__V1__SummaryReply *reply = sum_up();
+  cr_assert_eq(reply->n_sentences, 2);
+  cr_assert_str_eq(reply->sentences[0]->kind, "convoy");
+  cr_assert_str_eq(reply->sentences[1]->kind, "lock");
 }
 
 Test(summary, a_slow_task_names_a_system_call_that_took_as_long) {
@@ -379,8 +389,8 @@ Test(summary, goroutines_that_pile_up_are_told_before_they_are_a_leak) {
   add_row(sites, stack(r, "main.leak:20", NULL), number(640), number(640), lengths(0, 0, 0, 0, 0),
           NULL);
   const Tracecollect__V1__Sentence *s = only(sum_up());
-  cr_assert_str_eq(s->text,
-                   "640 goroutines live that were created at main.leak:20: 640 were made, 0 ended");
+  cr_assert_str_eq(s->text, "Goroutines pile up: 640 that were created at main.leak:20 are alive; "
+                            "of 640 made in this time 0 ended");
 }
 
 Test(summary, of_several_services_the_worst_is_first) {
