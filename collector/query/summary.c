@@ -64,7 +64,7 @@ static tb_rc take_found(void *self, const struct tc_finding *f) {
   return add_name(self, f->service);
 }
 
-/* Those with open findings, even if no report is left of them, and live ones. Others that have ended count if there is none of these. */
+/* Live ones, or those that have ended if none is live; and those with open findings, even if no report is left of them. */
 static tb_rc find_services(struct asking *a, struct names *out) {
   const struct tc_report_select select = { .kind = "leak", .window = a->window, .wait_ms = ONE_MS };
   const struct tc_findings_ask open = { .service = "", .is_open = true };
@@ -72,9 +72,9 @@ static tb_rc find_services(struct asking *a, struct names *out) {
   struct tc_findings *findings = a->s->query->env.findings;
 
   *out = (struct names){ .arena = &a->arena };
-  if (findings != NULL) TB_TRY(tc_findings_each(findings, &open, out, take_found));
   TB_TRY(tc_reports_collect(reports, &select, take_live, out));
-  return out->n > 0 ? TB_OK : tc_reports_collect(reports, &select, take_any, out);
+  if (out->n == 0) TB_TRY(tc_reports_collect(reports, &select, take_any, out));
+  return findings != NULL ? tc_findings_each(findings, &open, out, take_found) : TB_OK;
 }
 
 /* ---- findings ---- */

@@ -8,12 +8,13 @@ const EVERY_MS = 5000;
 const WORTH = 100; // a smaller weight is nothing to worry about
 
 function make(sentence) {
-  const who = element("a", { className: "who", href: sentence.service ? serviceAddress(sentence.service) : "/" });
+  const who = element("a", { className: "who" });
+  if (sentence.service) who.href = serviceAddress(sentence.service);
   const what = element("span", { className: "what" });
   const buttons = element("span", { className: "buttons" });
   if (sentence.report && sentence.service) buttons.append(element("a", { className: "link", href: `${serviceAddress(sentence.service)}#kind-${sentence.report}` }, "report"));
   if (sentence.more) buttons.append(copyButton("copy command", sentence.more));
-  const node = element("li", { className: "call sentence" }, element("div", { className: "call-head" }, who, buttons, what));
+  const node = element("li", { className: "call sentence" }, element("div", { className: "call-head" }, who, what, buttons));
   node.parts = { who, what };
   return node;
 }
@@ -31,6 +32,7 @@ export class Summary {
     Object.assign(this, { ask, sentences: [], fits: () => true });
     this.note = element("p", { className: "readout" });
     const list = element("ol", { className: "calls", id: "sentences" });
+    list.classList.toggle("of-one", ask().service !== undefined); // the top of the page has its name
     byId("summary").append(element("div", { className: "card-head" }, element("h2", { id: "summary-title" }, "What stands out"), this.note), list);
     this.list = new KeyedList(list, (s) => `${s.service} ${s.kind} ${s.finding} ${s.place} ${s.more}`, make, update);
     this.again();

@@ -68,12 +68,23 @@ static bool is_told(const struct tp_summary_of *of, const struct tp_summary_find
   return false;
 }
 
+/* The words of an alert end with how a chain of waits is known, or with a command. */
+static size_t length_of(const char *words) {
+  static const char *const ends[] = { " (inferred: ", "; why: " };
+  size_t n = strlen(words);
+
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    const char *end = strstr(words, ends[i]);
+    if (end != NULL && (size_t)(end - words) < n) n = (size_t)(end - words);
+  }
+  return n;
+}
+
 static tb_rc say_finding(struct tp_summary *summary, const struct tp_summary_of *of,
                          const struct tp_summary_finding *f, const struct known *as,
                          const struct tp__draft *draft) {
-  const char *command = strstr(f->words, "; why: "), *words = f->words;
-  size_t n = command != NULL ? (size_t)(command - words) : strlen(words);
-  const char *over = f->is_open ? "" : " (over before the end)";
+  const char *words = f->words, *over = f->is_open ? "" : " (over)";
+  size_t n = length_of(words);
   char first[2] = "";
 
   if (as->name[0] == '\0' && n > 0 && words[0] >= 'a' && words[0] <= 'z') {

@@ -6,7 +6,7 @@
 
 #include "pack/summary/private.h"
 
-enum { TEXT_BYTES = 512, TEXT_MOST = 190, COMMAND_BYTES = 1024 };
+enum { TEXT_BYTES = 512, TEXT_MOST = 230, COMMAND_BYTES = 1024 };
 
 typedef Tracecollect__V1__Sentence sentence;
 

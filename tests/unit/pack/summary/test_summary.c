@@ -354,8 +354,7 @@ Test(summary, a_place_is_named_once_by_what_weighs_most_but_a_convoy_is_followed
   add_row(pairs, stack(r, "sync.(*Mutex).Lock:9", "main.reserve:29", NULL),
           stack(r, "main.slow:36", NULL), text("sync"), lengths(3, 5, 9, 300, 2000), NULL);
   find("stall", "a system call holds up 2 goroutines");
-  cr_assert_str_eq(only(sum_up())->text,
-                   "A system call holds up 2 goroutines (over before the end)");
+  cr_assert_str_eq(only(sum_up())->text, "A system call holds up 2 goroutines (over)");
   find("convoy", "convoy of 5 goroutines");
   const Tracecollect__V1__SummaryReply *reply = sum_up();
   cr_assert_eq(reply->n_sentences, 2);
