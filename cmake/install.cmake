@@ -11,6 +11,7 @@ install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wi
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
 install(FILES lib/online/event/allocfree.h lib/online/event/event.h lib/online/event/generation.h lib/online/event/locks.h lib/online/event/ranges.def lib/online/event/reasons.def lib/online/event/reasons.h lib/online/event/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/event)
+install(FILES lib/online/words/words.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/words)
 install(FILES lib/online/order/handler.h lib/online/order/limits.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/order)
 install(FILES lib/online/trace/active.h lib/online/trace/prepare.h lib/online/trace/pull.h lib/online/trace/reader.h lib/online/trace/substreams.h

@@ -310,11 +310,12 @@ TA_API void ta_thread_detach(void);
 /* A wait: the running fiber or thread is blocked for this reason. Inside a wait or a system call a second begin is
  * ignored. A reason is one of these or any name. */
 enum ta_wait_reason {
-  TA_WAIT_MUTEX = 1, /* shown as "sync" */
-  TA_WAIT_COND,      /* "sync.(*Cond).Wait" */
-  TA_WAIT_JOIN,      /* "sync (join)" */
+  TA_WAIT_MUTEX = 1, /* in the trace "sync" */
+  TA_WAIT_COND,      /* "sync (condition)" */
+  TA_WAIT_JOIN,      /* "sync (join)": for a thread to end */
   TA_WAIT_SLEEP,     /* "sleep" */
-  TA_WAIT_POLL,      /* "network": select, poll, epoll_wait */
+  TA_WAIT_POLL, /* "network (poll)": an event loop in epoll_wait, poll or select; reports show it as idle */
+  TA_WAIT_NETWORK, /* "network": for one descriptor */
 };
 TA_API void ta_wait_begin(ta_name reason);
 TA_API void ta_wait_end(void);

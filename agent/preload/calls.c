@@ -6,12 +6,17 @@
 #include "agent/preload/preload.h"
 #include "agent/preload/streams.h"
 
-static inline enum ta_trace poll_ms(int ms) {
-  return ms == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
+/* A poll of one descriptor waits for that peer, like read(); a poll of several is an event loop's. */
+static inline enum ta_trace poll_of(nfds_t n) {
+  return n == 1 ? TA_TRACE_POLL_ONE : TA_TRACE_POLL;
 }
 
-static inline enum ta_trace poll_timespec(const struct timespec *limit) {
-  return limit != NULL && limit->tv_sec == 0 && limit->tv_nsec == 0 ? TA_TRACE_CALL : TA_TRACE_POLL;
+static inline enum ta_trace poll_ms(int ms, nfds_t n) {
+  return ms == 0 ? TA_TRACE_CALL : poll_of(n);
+}
+
+static inline enum ta_trace poll_timespec(const struct timespec *limit, nfds_t n) {
+  return limit != NULL && limit->tv_sec == 0 && limit->tv_nsec == 0 ? TA_TRACE_CALL : poll_of(n);
 }
 
 static inline enum ta_trace poll_timeval(const struct timeval *limit) {

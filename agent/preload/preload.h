@@ -78,6 +78,7 @@ enum ta_trace {
   TA_TRACE_JOIN = TA_WAIT_JOIN,
   TA_TRACE_SLEEP = TA_WAIT_SLEEP,
   TA_TRACE_POLL = TA_WAIT_POLL,
+  TA_TRACE_POLL_ONE = TA_WAIT_NETWORK,
   TA_TRACE_THREAD,  /* threads and their names */
   TA_TRACE_HEAP,    /* bytes in use */
   TA_TRACE_OBJECTS, /* each object that is allocated or freed */

@@ -6,6 +6,7 @@
 
 #include "agent/emit/core/caught.h"
 #include "agent/emit/generation/session.h"
+#include "agent/emit/stacks/symbols.h"
 #include "agent/host/counter.h"
 #include "agent/host/process.h"
 #include "agent/preload/preload.h"
@@ -148,12 +149,12 @@ static int start(bool child) {
   pthread_once(&once, watch_process);
   pthread_once(&named, ta_trace_name_calls); /* a child has its parent's names */
   ta_locks_learn();
+  ta_symbols_program(variables.program);
   ta_threads_watch_this();
   if (atomic_load(&asked)) pass_on();
   /* Even without a name: finds the main thread's stack here, not in the middle of a malloc(). */
-  ta_thread_attach((variables.traced & 1u << TA_TRACE_THREAD) != 0
-                       ? ta_name_of(program_invocation_short_name)
-                       : 0);
+  ta_thread_attach((variables.traced & 1u << TA_TRACE_THREAD) != 0 ? ta_name_of(variables.program)
+                                                                   : 0);
   return TA_OK;
 }
 

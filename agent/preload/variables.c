@@ -21,7 +21,7 @@ static const struct group groups[] = {
   { "threads", 1u << TA_TRACE_THREAD | 1u << TA_TRACE_JOIN },
   { "locks", 1u << TA_TRACE_MUTEX | 1u << TA_TRACE_COND },
   { "sleeps", 1u << TA_TRACE_SLEEP },
-  { "polls", 1u << TA_TRACE_POLL },
+  { "polls", 1u << TA_TRACE_POLL | 1u << TA_TRACE_POLL_ONE },
   { "calls", 1u << TA_TRACE_CALL },
   { "heap", 1u << TA_TRACE_HEAP }, /* only if named */
 };
@@ -115,6 +115,7 @@ static void name_service(struct ta_variables *v) {
   const char *given = secure_getenv("TRACEAGENT_SERVICE");
   const char *name = given != NULL ? given : program_invocation_short_name;
 
+  snprintf(v->program, sizeof v->program, "%s", program_invocation_short_name);
   snprintf(v->service, sizeof v->service, "%s", name);
   for (char *c = v->service; given == NULL && *c != 0; c++)
     if (!isalnum((unsigned char)*c) && strchr("._:-", *c) == NULL) *c = '-';

@@ -20,6 +20,7 @@ struct ta_variables {
   bool tables;              /* TRACEAGENT_STACK_TABLES */
   int record_signal;        /* TRACEAGENT_RECORD_SIGNAL; 0: none */
   char service[80];         /* TRACEAGENT_SERVICE, or the program's name */
+  char program[80];         /* its name, before it may write another one for ps */
   char fault[200];
 };
 

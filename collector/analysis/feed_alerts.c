@@ -62,8 +62,10 @@ void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *
                        const struct to_callstack *stack, to_ns until, const char *text,
                        const char *why) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
+  char words[TC__ALERT_BYTES];
 
-  if (fill(source, stack, text, why, alert) != TB_OK) {
+  (void)to_words_write(to_analyses_program(source->analyses), text, words, sizeof words);
+  if (fill(source, stack, words, why, alert) != TB_OK) {
     tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
     return;
   }

@@ -29,9 +29,11 @@ static void write_place(const struct to_callstack *stack, char out[TC_FINDING_PL
 static struct tc_seen pass_on(struct tc__analysed *s, struct tc_sighting *sighting,
                               const struct to_callstack *stack, to_ns from, to_ns until) {
   struct tc_seen seen = { 0 };
-  char place[TC_FINDING_PLACE_BYTES];
+  char place[TC_FINDING_PLACE_BYTES], words[TC_FINDING_WORDS_BYTES];
 
   if (s->u->env.findings == NULL) return seen;
+  (void)to_words_write(to_analyses_program(s->analyses), sighting->words, words, sizeof words);
+  sighting->words = words;
   write_place(stack, place);
   sighting->place = place;
   sighting->service = s->service;

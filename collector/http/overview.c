@@ -20,6 +20,7 @@ typedef Tracecollect__V1__StreamStatus stream_status;
 struct stream_rows {
   unsigned char stream[TC_REPORT_STREAM_BYTES];
   const char *service, *instance;
+  enum to_program program;
   uint64_t until_wall_ns;
   struct tp_table table;
 };
@@ -55,6 +56,7 @@ static tb_rc all_rows_add(void *self, const struct tc_report *packed) {
   TB_TRY(tb_arena_copy(s->arena, packed->instance, strlen(packed->instance) + 1, &rows->instance));
   TB_TRY(tc_report_view_open(s->view, packed));
   rows->until_wall_ns = s->view->until_wall_ns;
+  rows->program = s->view->program;
   TB_TRY(tc_report_view_table(s->view, s->table, &rows->table));
   TB_TRY(unpack_stacks(s->view, &rows->table));
   s->n++;
@@ -252,6 +254,7 @@ static void write_call(struct tb_buf *out, const struct blocked *b) {
                 "{\"stream\":\"%s\",\"service\":", tb_hex(b->of->stream, TC_STREAM_BYTES, hex));
   tp_json_text(out, b->of->service);
   write_text(out, "instance", b->of->instance);
+  if (b->of->program == TO_PROGRAM_C) write_text(out, "program", "C");
   tb_buf_printf(out, ",\"goroutine\":%" PRId64 ",\"thread\":%" PRId64 ",\"age_ns\":%" PRId64,
                 number_of(b->of, b->call, "goroutine"), number_of(b->of, b->call, "thread"),
                 b->age_ns);

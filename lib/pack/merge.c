@@ -544,6 +544,7 @@ static tb_rc merge(struct merge *m, StreamReport *const *part, size_t parts) {
   m->stacks.report = m->report;
   tracecollect__v1__stream_report__init(m->sum);
   tracecollect__v1__report__init(m->report);
+  tp_report_set_program(m->sum, tp_reports_program(part, parts));
   TB_TRY(tp_merge_schema(m->arena, part, parts, !m->of_stretches, &is_whole, &m->report->schema));
   if (!m->of_stretches) TB_TRY(tp_merge_streams(m->arena, part, parts, m->sum));
   TB_TRY(begin(m, part[0]));

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "pack/report_read.h"
 #include "pack/text.h"
 #include "proto/report.pb-c.h"
 
@@ -287,6 +288,7 @@ static tb_rc take_stream(struct packer *p, const struct to_report *r,
   message->broken_generations = about->broken_generations;
   message->ended_wall_ns = about->ended_wall_ns;
   message->epochs = r->epochs;
+  tp_report_set_program(message, r->program);
   return take_report(p, r, &message->report);
 }
 

@@ -131,16 +131,18 @@ static void write_rows_total(struct tb_buf *out, const Report *r) {
   }
 }
 
-static void write_notes(struct tb_buf *out, const Report *r) {
+static void write_notes(struct tb_buf *out, const Report *r, enum to_program program) {
+  char words[TP_NOTE_BYTES];
   bool first = true;
 
   for (size_t i = 0; i < r->n_notes; i++) {
     write_comma(out, &first);
-    tp_json_text(out, r->notes[i]);
+    (void)to_words_write(program, r->notes[i], words, sizeof words);
+    tp_json_text(out, program == TO_PROGRAM_GO ? r->notes[i] : words);
   }
 }
 
-static void write_report(struct tb_buf *out, const Report *r) {
+static void write_report(struct tb_buf *out, const Report *r, enum to_program program) {
   const Tracecollect__V1__ReportSchema *schema = r->schema;
 
   tb_buf_text(out, ",\"options\":{");
@@ -152,7 +154,7 @@ static void write_report(struct tb_buf *out, const Report *r) {
   tb_buf_text(out, "},\"rows_total\":{");
   write_rows_total(out, r);
   tb_buf_text(out, "},\"notes\":[");
-  write_notes(out, r);
+  write_notes(out, r, program);
   tb_buf_byte(out, ']');
 }
 
@@ -165,7 +167,7 @@ void tp_report_json(struct tb_buf *out, const Tracecollect__V1__StreamReport *re
   if (report->report != NULL && report->report->schema != NULL) {
     tb_buf_text(out, ",\"analysed_share\":");
     tp_json_real(out, tp_report_analysed_share(report));
-    write_report(out, report->report);
+    write_report(out, report->report, tp_report_program(report));
   }
   tb_buf_byte(out, '}');
 }

@@ -14,6 +14,26 @@ static size_t find_field(FieldSchema *const *field, size_t n, const char *name) 
   return SIZE_MAX;
 }
 
+static char program_c[] = "C";
+
+enum to_program tp_report_program(const Tracecollect__V1__StreamReport *report) {
+  bool is_told = report->language_case == TRACECOLLECT__V1__STREAM_REPORT__LANGUAGE_PROGRAM;
+
+  return is_told && strcmp(report->program, program_c) == 0 ? TO_PROGRAM_C : TO_PROGRAM_GO;
+}
+
+enum to_program tp_reports_program(Tracecollect__V1__StreamReport *const *report, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (tp_report_program(report[i]) == TO_PROGRAM_GO) return TO_PROGRAM_GO;
+  return n > 0 ? TO_PROGRAM_C : TO_PROGRAM_GO;
+}
+
+void tp_report_set_program(Tracecollect__V1__StreamReport *report, enum to_program program) {
+  if (program == TO_PROGRAM_GO) return;
+  report->language_case = TRACECOLLECT__V1__STREAM_REPORT__LANGUAGE_PROGRAM;
+  report->program = program_c;
+}
+
 double tp_report_analysed_share(const Tracecollect__V1__StreamReport *report) {
   if (report->thinned_events == 0) return 1;
   if (report->thinned_events >= report->events) return 0;

@@ -10,16 +10,25 @@
 #define TP_PACK_REPORT_READ_H
 
 #include "base/result.h"
+#include "online/words/words.h"
 #include "proto/report.pb-c.h"
 
 /* Returns the share of the events whose lengths the report has: below 1 if generations were thinned. */
 double tp_report_analysed_share(const Tracecollect__V1__StreamReport *report);
+
+/* In whose words people read a report. */
+enum to_program tp_report_program(const Tracecollect__V1__StreamReport *report);
+enum to_program tp_reports_program(Tracecollect__V1__StreamReport *const *report,
+                                   size_t n); /* of several: C if all are */
+void tp_report_set_program(Tracecollect__V1__StreamReport *report, enum to_program program);
 
 /* r may be NULL. */
 const Tracecollect__V1__Value *tp_report_figure(const Tracecollect__V1__Report *r,
                                                 const char *name);
 const Tracecollect__V1__Value *tp_report_option(const Tracecollect__V1__Report *r,
                                                 const char *name);
+
+enum { TP_NOTE_BYTES = 1024 }; /* of a note in other words; a longer one is cut */
 
 struct tp_table {
   const Tracecollect__V1__Report *report;

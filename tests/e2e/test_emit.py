@@ -236,7 +236,7 @@ class Emit(Case):
         count = len(requests)
         self.expect(text, (r"TaskBegin .*Type=\"request\"", count), (r"TaskEnd .*Type=\"request\"", count),
                     (r"RegionEnd .*Type=\"count\"", count), (r"RegionEnd .*Type=\"reply\"", count),
-                    (r'Reason="network"', 1), (r"\tloop @", 1), (r"\tpool @", 1))
+                    (r'Reason="network \(poll\)"', 1), (r"\tloop @", 1), (r"\tpool @", 1))
         collector.ask("verify")
 
     def test_without_a_collector_or_an_agent_the_program_runs_all_the_same(self):

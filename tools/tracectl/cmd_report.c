@@ -260,7 +260,7 @@ static bool leads(const struct report_options *o) {
 
 /* ---- output ---- */
 
-static int print_reports(const struct report_options *o, const struct tk_report_set *set,
+static int print_reports(const struct report_options *o, struct tk_report_set *set,
                          const char *source) {
   enum tk_report_form form = o->json ? TK_REPORT_JSON : o->csv ? TK_REPORT_CSV : TK_REPORT_TEXT;
   struct tk_report_set shown = *set;

@@ -18,17 +18,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/mark.h"
+
 enum { TA_NAMES_MAX = 4096, TA_NAMES_BYTES = 256 << 10 };
 
-/* Names that are always there, in this order; the waits first (enum ta_wait_reason). */
+/* Names that are always there, in this order; the waits first (enum ta_wait_reason). The last one marks every generation as
+ * that of a C program (wire/mark.h). Go's tools take a reason with "sync" in it for a lock, and "network" for a socket. */
 #define TA_OWN_NAMES(X)                                                                            \
   X(WAIT_MUTEX, "sync")                                                                            \
-  X(WAIT_COND, "sync.(*Cond).Wait")                                                                \
+  X(WAIT_COND, "sync (condition)")                                                                 \
   X(WAIT_JOIN, "sync (join)")                                                                      \
   X(WAIT_SLEEP, "sleep")                                                                           \
-  X(WAIT_POLL, "network")                                                                          \
+  X(WAIT_POLL, "network (poll)")                                                                   \
+  X(WAIT_NETWORK, "network")                                                                       \
   X(FIBER, "coroutine")                                                                            \
-  X(AGENT, "traceagent")
+  X(AGENT, "traceagent")                                                                           \
+  X(MARK, TW_C_MARK)
 
 #define TA_OWN_NAME(id, text) TA_NAME_##id,
 enum ta_own_name { TA_NAME_NONE, TA_OWN_NAMES(TA_OWN_NAME) TA_NAME_OWN_END };

@@ -17,7 +17,7 @@
 enum { CALL_BLOCKS_TICKS = 20000 / TA_TICK_NS };
 
 _Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
-_Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in their order");
+_Static_assert((int)TA_WAIT_NETWORK == (int)TA_NAME_WAIT_NETWORK, "waits are named in their order");
 
 static const unsigned waiting = TA_FROM(TA_GO_KEPT_WAITING),
                       runnable = TA_FROM(TA_GO_KEPT_RUNNABLE);

@@ -10,6 +10,9 @@
 #include "agent/emit/stacks/symbols.h"
 #include "base/check.h"
 #include "wire/locks.h"
+#include "wire/mark.h"
+
+_Static_assert((int)TA_NAME_MARK == (int)TW_C_MARK_STRING, "readers look for it there");
 
 /* Writes one entry; if it does not fit, into a new batch. */
 static void write_string(struct ta_generation *k, uint32_t gen, uint64_t id, const char *text,
@@ -87,7 +90,8 @@ static void write_frames(struct ta_generation *k, uint32_t gen, uint64_t id, con
 
 static bool in_use(uint32_t name, uint32_t gen) {
   /* A stack's frame names its string. */
-  return ta_name_used(name, gen, TA_AS_STRING) || ta_name_used(name, gen, TA_AS_STACK);
+  return name == TA_NAME_MARK || ta_name_used(name, gen, TA_AS_STRING) ||
+         ta_name_used(name, gen, TA_AS_STACK);
 }
 
 static void write_name(struct ta_generation *k, uint32_t gen, uint32_t name) {

@@ -91,10 +91,17 @@ static void empty_tables(void) {
   epoch++;
 }
 
+static const char *program;
+
+void ta_symbols_program(const char *name) {
+  program = name;
+}
+
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
 
-  if (strcmp(path, "/proc/self/exe") == 0) return program_invocation_short_name;
+  if (strcmp(path, "/proc/self/exe") == 0)
+    return program != NULL ? program : program_invocation_short_name;
   return slash != NULL ? slash + 1 : path;
 }
 

@@ -36,6 +36,8 @@ struct ta_symbol {
   uint32_t state;
 };
 
+/* The program's name, lent: its own copy may be overwritten, as by nginx for ps. NULL: libc's. */
+void ta_symbols_program(const char *name);
 void ta_symbols_open(void); /* at the start of a session; the names of the previous one are kept */
 void ta_symbols_close(void);
 /* Around fork(): before, in the parent, in the child. They never wait. */

@@ -8,7 +8,13 @@
 
 enum { CHUNK_BYTES = 64 << 10 };
 /* Field numbers of report.proto; test_report_view compares them. */
-enum { STREAM_UNTIL_WALL = 9, STREAM_EVENTS = 12, STREAM_REPORT = 17, STREAM_THINNED = 21 };
+enum {
+  STREAM_UNTIL_WALL = 9,
+  STREAM_EVENTS = 12,
+  STREAM_REPORT = 17,
+  STREAM_THINNED = 21,
+  STREAM_PROGRAM = 22
+};
 enum { SCHEMA = 1, FIGURES = 3, TABLES = 4, STACKS = 5, FRAMES = 6, LISTS };
 
 typedef Tracecollect__V1__Report Report;
@@ -133,12 +139,15 @@ tb_rc tc_report_view_open(struct tc_report_view *view, const struct tc_report *p
 
   tb_arena_reset(&view->open_arena);
   view->until_wall_ns = view->events = view->thinned_events = 0;
+  view->program = TO_PROGRAM_GO;
   TB_TRY(tb_arena_alloc(view->arena, sizeof *view->report, &view->report));
   tracecollect__v1__report__init(view->report);
   while (tp_next_field(&at, &field)) {
     if (field.number == STREAM_UNTIL_WALL) view->until_wall_ns = field.value;
     if (field.number == STREAM_EVENTS) view->events = field.value;
     if (field.number == STREAM_THINNED) view->thinned_events = field.value;
+    if (field.number == STREAM_PROGRAM)
+      view->program = field.bytes.len > 0 ? TO_PROGRAM_C : TO_PROGRAM_GO;
     if (field.number == STREAM_REPORT) report = field.bytes;
   }
   return at.len == 0 ? open_report(view, report) : TB_BUDGET;

@@ -26,6 +26,7 @@ enum { TC_REPORT_VIEW_SCHEMAS = 32 }; /* cached; then the last one is replaced *
 
 struct tc_report_view {
   Tracecollect__V1__Report *report; /* allocated from arena */
+  enum to_program program;          /* in whose words people read it */
   uint64_t until_wall_ns;           /* 0: unknown */
   uint64_t events, thinned_events;
 

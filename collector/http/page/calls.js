@@ -4,6 +4,7 @@ import { clock, duration } from "/format.js";
 import { showSegments } from "/segments.js";
 import { stackNodes } from "/stack.js";
 import { byId, copyButton, element, KeyedList, setData, setFigure, setText, timelineAddress, timelineLink, whyLink } from "/view.js";
+import { headInWords, inWords } from "/words.js";
 
 const CALLS_MAX = 20; // those that wait the longest; on a busy host most others are new ones each second
 const ALERTS_MAX = 20;
@@ -28,8 +29,8 @@ function makeCall(call) {
     call.idle ? "call idle" : "call",
     "",
     call,
-    `goroutine ${call.goroutine}, thread ${call.thread}${call.idle ? ", waits for signals" : call.lost_proc ? ", lost its P" : ""}`,
-    segmentsButton(`Behind goroutine ${call.goroutine} of ${call.service}`, () => ({
+    `${headInWords(call.program, "goroutine")} ${call.goroutine}, ${headInWords(call.program, "thread")} ${call.thread}${call.idle ? ", waits for signals" : call.lost_proc ? inWords(call.program, ", lost its P") : ""}`,
+    segmentsButton(inWords(call.program, `Behind goroutine ${call.goroutine} of ${call.service}`), () => ({
       service: latest.service,
       instance: latest.instance,
       from_ns: latest.until_wall_ns - latest.age_ns,

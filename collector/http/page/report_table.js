@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A report's figures and tables, drawn from its schema: no kind of report is known by name.
 import { Flame, hasFlame, OTHER } from "/flame.js";
-import { bytes, clock, count, duration, share, words } from "/format.js";
+import { bytes, clock, count, duration, share } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { TableTools } from "/table_tools.js";
 import { element, KeyedList, setData, setFigure, setText, whyAddress, whyLink } from "/view.js";
+import { headOf } from "/words.js";
 
 // A distribution has a column for each of these; its tooltip has all.
 const PARTS = [["count", "count", count], ["total_ns", "total", duration], ["p50_ns", "p50", duration], ["p99_ns", "p99", duration], ["max_ns", "max", duration]];
@@ -41,7 +42,7 @@ function makeCell(tag, className, name, label) {
 }
 
 function stackCell(field, tag) {
-  const cell = makeCell(tag, "stack", field.name, words(field.name));
+  const cell = makeCell(tag, "stack", field.name, headOf(field));
   const place = element("div");
   let shown = null;
   cell.append(place);
@@ -55,7 +56,7 @@ function stackCell(field, tag) {
 }
 
 function distributionCells(field) {
-  const cells = PARTS.map(([name, label]) => makeCell("td", "number", `${field.name}.${name}`, `${words(field.name)} ${label}`));
+  const cells = PARTS.map(([name, label]) => makeCell("td", "number", `${field.name}.${name}`, `${headOf(field)} ${label}`));
   const update = (d) => {
     for (const [i, [name, , read]] of PARTS.entries()) setFigure(cells[i], d?.[name] ?? "", d == null ? "–" : read(d[name]));
     cells[0].title = d == null ? "" : distributionText(d);
@@ -64,7 +65,7 @@ function distributionCells(field) {
 }
 
 function plainCell(field, tag) {
-  const cell = makeCell(tag, field.type === "text" ? "text" : "number", field.name, words(field.name));
+  const cell = makeCell(tag, field.type === "text" ? "text" : "number", field.name, headOf(field));
   const update = (value, report) => setFigure(cell, value ?? "", textOf(field, value, report));
   return { cells: [cell], update };
 }
@@ -88,9 +89,9 @@ function makeHead(schema) {
   for (const field of schema.columns) {
     const isNumber = !["text", "stack"].includes(field.type);
     if (field.type === "distribution") {
-      upper.append(element("th", { scope: "colgroup", colSpan: PARTS.length, className: "part", title: field.about }, words(field.name)));
+      upper.append(element("th", { scope: "colgroup", colSpan: PARTS.length, className: "part", title: field.about }, headOf(field)));
       lower.append(...PARTS.map(([, label], i) => element("th", { scope: "col", className: i === 0 ? "number part" : "number" }, label)));
-    } else upper.append(element("th", { scope: "col", rowSpan: spread ? 2 : 1, className: isNumber ? "number" : "", title: field.about }, words(field.name)));
+    } else upper.append(element("th", { scope: "col", rowSpan: spread ? 2 : 1, className: isNumber ? "number" : "", title: field.about }, headOf(field)));
   }
   return element("thead", {}, upper, ...(spread ? [lower] : []));
 }
@@ -203,7 +204,7 @@ class Table {
 function makeFigure(field) {
   const value = element("dd");
   const note = element("dd", { className: "note" });
-  const node = element("dl", { title: field.about }, element("dt", {}, words(field.name)), value, note);
+  const node = element("dl", { title: field.about }, element("dt", {}, headOf(field)), value, note);
   node.dataset.figure = field.name;
   node.update = (said, report) => {
     const isSpread = field.type === "distribution" && said != null;
@@ -233,7 +234,7 @@ export class ReportView {
 
   // Says whether there are more rows than are listed.
   show(report) {
-    const options = this.schema.options.map((o) => `${words(o.name)} ${textOf(o, report.options[o.name], report)}`);
+    const options = this.schema.options.map((o) => `${headOf(o)} ${textOf(o, report.options[o.name], report)}`);
     const until = report.until_wall_ns > 0 ? [`until ${clock(report.until_wall_ns)}`] : [];
     const analysed = report.thinned_events > 0 ? [`${share(report.analysed_share)} of them analysed`] : [];
     setData(this.node, "stream", report.stream);

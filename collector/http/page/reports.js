@@ -4,6 +4,7 @@ import { askJson, askLines } from "/ask.js";
 import { count } from "/format.js";
 import { ReportView } from "/report_table.js";
 import { byId, element, KeyedList, setText } from "/view.js";
+import { schemaInWords } from "/words.js";
 
 const ROWS = 20;
 const AGAIN_MS = 2000;
@@ -144,7 +145,7 @@ export class Reports {
   }
 
   make(report) {
-    const view = new ReportView(this.schemas.reports.find((r) => r.name === report.kind));
+    const view = new ReportView(schemaInWords(report.program, this.schemas.reports.find((r) => r.name === report.kind)));
     view.node.view = view;
     return view.node;
   }

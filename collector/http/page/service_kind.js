@@ -7,6 +7,7 @@ import { ReportView, textOf } from "/report_table.js";
 import { Spark, stepOf } from "/spark.js";
 import { element, KeyedList, setData, setFigure, setText } from "/view.js";
 import { wakeGraph } from "/wake_graph.js";
+import { schemaInWords } from "/words.js";
 
 const NOW_MS = 5000; // live figures are asked for so often,
 const HISTORY_MS = 60000; // and what was kept so often
@@ -110,15 +111,15 @@ export class Kind {
     this.tables.addEventListener("toggle", () => this.again());
     this.node = element("section", { className: "card kind", id: `kind-${schema.name}` }, element("div", { className: "card-head" }, element("h2", {}, schema.name), element("p", { className: "readout" }, schema.about)),
       element("div", { className: "tiles" }, ...this.tiles.map((t) => t.node)), ...(this.states ? [this.states.node] : []), ...(schema.tables.length > 0 ? [this.tables] : []));
-    this.list = new KeyedList(this.views, (r) => r.stream, () => this.makeView(), (node, r) => node.view.show(r));
+    this.list = new KeyedList(this.views, (r) => r.stream, (r) => this.makeView(r), (node, r) => node.view.show(r));
     new IntersectionObserver(([entry]) => {
       this.inSight = entry.isIntersecting;
       this.refresh();
     }, { rootMargin: "200px" }).observe(this.node);
   }
 
-  makeView() {
-    const view = new ReportView({ ...this.schema, figures: [] });
+  makeView(report) {
+    const view = new ReportView(schemaInWords(report.program, { ...this.schema, figures: [] }));
     view.node.view = view;
     return view.node;
   }

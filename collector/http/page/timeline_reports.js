@@ -4,6 +4,7 @@ import { askJson } from "/ask.js";
 import { exactTime } from "/format.js";
 import { ReportView } from "/report_table.js";
 import { element, setData, setText } from "/view.js";
+import { schemaInWords } from "/words.js";
 
 const ROWS = 20;
 let schemas = null;
@@ -42,7 +43,7 @@ export class StretchReports {
     try {
       const report = await askJson(`/api/v1/stretch/${encodeURIComponent(kind)}`, this.query);
       if (this.select.value !== kind) return;
-      const view = new ReportView(schemas.find((s) => s.name === kind));
+      const view = new ReportView(schemaInWords(report.program, schemas.find((s) => s.name === kind)));
       this.place.replaceChildren(view.node);
       view.show(report);
       setData(this.node, "shown", kind);

@@ -7,6 +7,7 @@ import { ReportView } from "/report_table.js";
 import { byId, copyButton, element, setData, setText, timelineAddress } from "/view.js";
 import { pathPicture, STATES } from "/why_path.js";
 import { showSteps } from "/why_steps.js";
+import { inWords, schemaInWords } from "/words.js";
 
 const IN_WORDS = 3;
 const PARTS = { cpu: "its own CPU", runnable: "waiting for a P", syscall: "in system calls", gc_assist: "helping the garbage collector", stop_the_world: "stop-the-world", waiting: "waiting", unknown: "not known" };
@@ -50,8 +51,8 @@ function goTo(said, piece) {
 
 function showPath(said) {
   byId("path-card").hidden = false;
-  byId("path").replaceChildren(pathPicture(said.tables.path, said.figures, (text) => setText(byId("readout"), text), (piece) => goTo(said, piece)));
-  const keys = [...STATES.values()].map(([look, words]) => element("span", {}, element("i", { className: `key ${look}` }), words));
+  byId("path").replaceChildren(pathPicture(said.tables.path, said.figures, (text) => setText(byId("readout"), inWords(said.program, text)), (piece) => goTo(said, piece)));
+  const keys = [...STATES.values()].map(([look, words]) => element("span", {}, element("i", { className: `key ${look}` }), inWords(said.program, words)));
   byId("keys").replaceChildren(...keys);
   showSteps(byId("steps"), stream, said, (ns) => wallOf(said, ns));
   byId("steps-card").hidden = false;
@@ -60,7 +61,7 @@ function showPath(said) {
 // The path is listed step by step.
 function showTables(said) {
   const tables = said.schema.tables.filter((table) => table.name !== "path");
-  const view = new ReportView({ ...said.schema, tables, figures: [], options: [] });
+  const view = new ReportView(schemaInWords(said.program, { ...said.schema, tables, figures: [], options: [] }));
   byId("tables").replaceChildren(view.node);
   view.show({ ...said, from_wall_ns: 0, options: {}, events: 0 }); // its times: since its begin
   setText(view.about, `${moment(said.from_wall_ns)}, generations ${said.first_gen} to ${said.last_gen}`);
@@ -78,7 +79,7 @@ async function show() {
     const said = await askJson("/api/v1/why", { stream, ...query });
     setText(byId("name"), `${said.service} / ${said.instance}: ${said.figures.subject}`);
     document.title = `why ${said.figures.subject} · tracecollect`;
-    setText(byId("sentence"), sentence(said));
+    setText(byId("sentence"), inWords(said.program, sentence(said)));
     byId("links").replaceChildren(element("a", { className: "link", href: timelineAddress(stream, said.from_wall_ns, said.until_wall_ns) }, "on the timeline"), " ", copyButton("copy why command", whyLine(said)), " ", copyButton("copy fetch command", fetchLine(said)));
     showPath(said);
     showTables(said);

@@ -7,7 +7,7 @@
 
 #include "online/analysis/analysis_state.h"
 
-enum { REPORT_CHUNK_BYTES = 16 << 10 };
+enum { REPORT_CHUNK_BYTES = 16 << 10, FINDING_BYTES = 2048 /* of its words */ };
 
 /* How an event of a type is dispatched: always, or if its argument or the running goroutine is followed. */
 enum meets { MEETS_NONE, MEETS_BY_ARG, MEETS_BY_CONTEXT, MEETS_KINDS, MEETS_EXPERIMENT };
@@ -405,6 +405,7 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
   a->report = (struct to_report){
     .kind = kind,
     .schema = &analyses[kind].ops->schema,
+    .program = to_spans_program(a->spans),
     .window = window,
     .from = view.from,
     .until = view.until,
@@ -485,11 +486,36 @@ double to__share_of_wall(const struct to_view *view, uint32_t series, to_ns open
   return ns < wall ? ns / wall : 1;
 }
 
+/* Passes findings on in the words of their program. */
+struct worded {
+  const struct to_finding_sink *sink;
+  enum to_program program;
+};
+
+static void word_finding(void *self, const struct to_finding *finding) {
+  const struct worded *worded = self;
+  struct to_finding other = *finding;
+  char words[FINDING_BYTES];
+
+  if (worded->program != TO_PROGRAM_GO && finding->words.len > 0) {
+    size_t n = to_words_write(worded->program, finding->words.data, words, sizeof words);
+    other.words = (struct to_string){ words, n < sizeof words ? n : sizeof words - 1 };
+  }
+  worded->sink->finding(worded->sink->self, &other);
+}
+
 tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  struct worded worded = { sink, to_spans_program(a->spans) };
+  const struct to_finding_sink in_words = { &worded, word_finding };
+
   tb_arena_reset(&a->report_arena);
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-    if (analyses[k].ops->findings != NULL) TB_TRY(analyses[k].ops->findings(a, sink));
+    if (analyses[k].ops->findings != NULL) TB_TRY(analyses[k].ops->findings(a, &in_words));
   return TB_OK;
+}
+
+enum to_program to_analyses_program(const struct to_analyses *a) {
+  return to_spans_program(a->spans);
 }
 
 size_t to_analyses_stops(const struct to_analyses *a, size_t max, struct to_stop_total *out) {

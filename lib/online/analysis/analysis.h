@@ -76,6 +76,9 @@ void to_analyses_clock(struct to_analyses *a, to_ns trace_ns, uint64_t wall_ns);
 /* Returns the wall clock of an instant of the trace clock; 0: unknown. */
 uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns);
 
+/* Returns in whose words people read what the analyses report: online/words/words.h. */
+enum to_program to_analyses_program(const struct to_analyses *a);
+
 /* Spans that analyses report to a caller (struct to_watch) as they happen. */
 enum to_watched_event {
   TO_SYSCALL_BLOCKED, /* a call has lost its P and is still open */

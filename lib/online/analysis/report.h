@@ -14,6 +14,7 @@
 #include "online/event/generation.h"
 #include "online/spans/stacks/callstack.h"
 #include "online/window/distribution.h"
+#include "online/words/words.h"
 
 enum to_value_type {
   TO_VALUE_COUNT, /* number */
@@ -111,6 +112,7 @@ enum to_analysis_kind {
 struct to_report {
   enum to_analysis_kind kind;
   const struct to_schema *schema;
+  enum to_program program; /* in whose words people read it: online/words/words.h */
   enum to_window window;
   to_ns from, until;                      /* trace clock */
   uint64_t from_wall_ns, until_wall_ns;   /* 0: unknown */

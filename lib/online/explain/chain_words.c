@@ -142,10 +142,13 @@ static void say_steps(struct words *w, uint32_t slot) {
 tb_rc to_chain_words(const struct to_chains *chains, const struct to_span_sums *sums, uint32_t slot,
                      struct tb_arena *arena, struct to_string *out) {
   struct words w = { .chains = chains, .sums = sums };
+  char *text;
 
   TB_TRY(tb_arena_alloc(arena, WORDS_BYTES, &w.text));
   w.text[0] = '\0';
   say_steps(&w, slot);
-  *out = (struct to_string){ w.text, w.n };
+  TB_TRY(tb_arena_alloc(arena, WORDS_BYTES, &text));
+  size_t n = to_words_write(to_spans_program(chains->spans), w.text, text, WORDS_BYTES);
+  *out = (struct to_string){ text, n < WORDS_BYTES ? n : WORDS_BYTES - 1 };
   return TB_OK;
 }

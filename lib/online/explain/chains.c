@@ -112,7 +112,9 @@ static tb_rc check_end(const struct finder *f, uint32_t slot, const struct to_ch
   case TO_GO_SYSCALL: *out_end = TO_CHAIN_CALL; return TB_OK;
   default: *out_end = TO_CHAIN_IDLE;
   }
-  return to_idle_ask(f->ask->idle, chain->stack, g->reason, out_is_end);
+  struct to_string entry = { 0 };
+  if (f->ask->spans->sums != NULL) entry = to_span_sums_entry_at(f->ask->spans->sums, slot);
+  return to_idle_ask_in(f->ask->idle, chain->stack, g->reason, entry, out_is_end);
 }
 
 static uint32_t first_of(const struct finder *f, uint32_t slot) {

@@ -109,6 +109,10 @@ const struct to_reasons *to_spans_reasons(const struct to_spans *s) {
   return &s->known_reasons;
 }
 
+enum to_program to_spans_program(const struct to_spans *s) {
+  return s->program;
+}
+
 const struct to_lock_table *to_spans_locks(const struct to_spans *s) {
   return &s->locks;
 }

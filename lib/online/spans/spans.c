@@ -522,6 +522,7 @@ COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen,
   s->kept = false;
   s->generation_from = at;
   if (s->misnesting != NULL) s->misnesting->generation = at;
+  if (gen != NULL) s->program = to_program_of(gen);
   memset(s->reasons, 0, sizeof s->reasons);
   to_stack_table_generation(&s->stacks);
   if (s->sums != NULL) to_span_sums_turn(s->sums);

@@ -52,6 +52,7 @@
 #include "online/event/view.h"
 #include "online/spans/lock_table.h"
 #include "online/spans/stacks/callstack.h"
+#include "online/words/words.h"
 
 enum to_span_kind {
   TO_SPAN_GOROUTINE,
@@ -228,6 +229,8 @@ const struct to_stack_table *to_spans_stack_table(const struct to_spans *s);
 const struct to_reasons *to_spans_reasons(const struct to_spans *s);
 /* Describes a span's reason, including the trace's own words. Lent as long as the object. */
 const struct to_reason_info *to_spans_reason(const struct to_spans *s, unsigned reason);
+/* Returns whose trace the newest generation is of. */
+enum to_program to_spans_program(const struct to_spans *s);
 /* Returns the ends of regions so far that were not properly nested; NULL: none. */
 struct to_misnesting;
 const struct to_misnesting *to_spans_misnesting(const struct to_spans *s);

@@ -190,6 +190,7 @@ struct to_spans {
   struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
   struct to_reasons known_reasons;
+  enum to_program program;          /* of the newest generation */
   struct to_misnesting *misnesting; /* NULL: all regions were properly nested */
 
   bool thins;              /* lengths of states that end are not counted */

@@ -256,6 +256,12 @@ struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry
   return frame == NULL ? (struct to_string){ "", 0 } : frame->function;
 }
 
+struct to_string to_span_sums_entry_at(const struct to_span_sums *s, uint32_t slot) {
+  uint32_t entry = slot < s->goroutines ? s->goroutine[slot].entry : TO_ENTRY_UNKNOWN;
+
+  return to_span_sums_entry(s, entry);
+}
+
 static tb_rc grow(struct to_span_sums *s, uint32_t slot) {
   size_t room = s->goroutines < TO_SUMS_HELD_MAX ? TO_SUMS_HELD_MAX : s->goroutines;
   void *block = s->goroutine;
@@ -379,7 +385,8 @@ static tb_rc find_of_entry(struct to_span_sums *s, const struct to_generation *g
     if (to_sum_has_waker(span->state, span->cause))
       TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
     if (like.state == TO_GO_WAITING && s->idle != NULL)
-      TB_TRY(to_idle_ask(s->idle, like.stack, like.why, &like.idle));
+      TB_TRY(
+          to_idle_ask_in(s->idle, like.stack, like.why, to_span_sums_entry(s, entry), &like.idle));
   }
   return find_sum(s, &like, out);
 }

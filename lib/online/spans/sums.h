@@ -225,6 +225,8 @@ TB_MUST static inline bool to_span_sums_add_plain(struct to_span_sums *s, uint32
 
 /* Returns "" if the name is unknown. Valid as long as the object. */
 struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry);
+/* As to_span_sums_entry(), for a goroutine's slot. */
+struct to_string to_span_sums_entry_at(const struct to_span_sums *s, uint32_t slot);
 /* Finds the entry function of the goroutine with this stack. */
 TB_MUST tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *gen,
                                     uint64_t stack, uint32_t *out);

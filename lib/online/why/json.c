@@ -5,6 +5,8 @@
 #include "online/why/why.h"
 #include "proto/json.h"
 
+enum { WORDS_BYTES = 120 };
+
 static void put_text(struct tb_buf *out, const char *name, struct to_string text) {
   tb_buf_printf(out, "\"%s\":", name);
   tp_json_bytes(out, text.data, text.len);
@@ -55,6 +57,7 @@ static void put_behind(struct tb_buf *out, const struct to_why *why,
 static void put_piece(struct tb_buf *out, const struct to_why *why, const struct to_path_piece *p) {
   const struct to_frame *frame = to_why_frame(why, p->stack);
   const struct to_frame none = { 0 };
+  char end[WORDS_BYTES];
 
   if (frame == NULL) frame = &none;
   tb_buf_printf(out,
@@ -73,7 +76,8 @@ static void put_piece(struct tb_buf *out, const struct to_why *why, const struct
   tb_buf_printf(out,
                 ",\"line\":%" PRIu64 ",\"stop_the_world_ns\":%" PRIu64 ",\"gc_assist_ns\":%" PRIu64,
                 (uint64_t)frame->line, p->stopped_ns, p->assist_ns);
-  put_word(out, "end", to_why_piece_end(why, p));
+  (void)to_words_write(to_spans_program(why->spans), to_why_piece_end(why, p), end, sizeof end);
+  put_word(out, "end", end);
   tb_buf_byte(out, '}');
 }
 
@@ -89,9 +93,11 @@ static void put_related(struct tb_buf *out, const struct to_why *why,
 
 static void put_figures(struct tb_buf *out, const struct to_why *why) {
   const struct to_why_interval *in = why->interval;
+  char name[TO_WHY_NAME];
 
   tb_buf_text(out, "\"figures\":{\"subject\":");
-  tp_json_text(out, in->name);
+  (void)to_words_write(to_spans_program(why->spans), in->name, name, sizeof name);
+  tp_json_text(out, name);
   tb_buf_printf(out,
                 ",\"from_ns\":%" PRId64 ",\"until_ns\":%" PRId64 ",\"total_ns\":%" PRId64
                 ",\"behind_ns\":%" PRIu64 ",\"open\":%s,\"cut\":%s,\"path_rows_total\":%zu"
@@ -128,4 +134,5 @@ void to_why_json(const struct to_why *why, size_t rows, struct tb_buf *out) {
     put_related(out, why, &why->related.one[i]);
   }
   tb_buf_text(out, "]}");
+  if (to_spans_program(why->spans) == TO_PROGRAM_C) tb_buf_text(out, ",\"program\":\"C\"");
 }

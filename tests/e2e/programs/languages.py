@@ -138,7 +138,7 @@ class Node(Command):
     executable = "node"
     files = {"work.js": NODE}
     command = ("work.js",)
-    expects = {"node": Names({"epoll_pwait", "read", "write", "pthread_cond_wait"}, {"network", "sync.(*Cond).Wait"}, {"node"})}
+    expects = {"node": Names({"epoll_pwait", "read", "write", "pthread_cond_wait"}, {"network (poll)", "sync (condition)"}, {"node"})}
 
 
 class Java(Command):
@@ -158,7 +158,7 @@ class Java(Command):
 
     def missing(self):
         return super().missing() or (None if shutil.which("javac") else "there is no javac here")
-    expects = {"java": Names({"read", "write", "pthread_cond_wait"}, {"sync.(*Cond).Wait"}, {"java"})}
+    expects = {"java": Names({"read", "write", "pthread_cond_wait"}, {"sync (condition)"}, {"java"})}
 
 
 PYTHON_NAMES = Names({"read", "write", "waitpid", "sem_wait"}, threads={r"python3.*"})

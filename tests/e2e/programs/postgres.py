@@ -17,7 +17,7 @@ QUERIES = "select count(*), min(word), max(word) from t; select id from t order 
 class Postgres(Server):
     name = "postgres"
     variables = {"TRACEAGENT_FORK": "1"}
-    expects = {"postgres": Names({"epoll_wait", "accept", "recv", "send"}, {"network"}, {"postgres"})}
+    expects = {"postgres": Names({"epoll_wait", "accept", "recv", "send"}, {"network (poll)"}, {"postgres"})}
 
     def programs(self):
         found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))

@@ -48,7 +48,7 @@ class Nginx(Server):
     executable = "nginx"
     stop_signal = signal.SIGQUIT
     variables = {"TRACEAGENT_FORK": "1"}
-    expects = {"nginx": Names({"epoll_wait", "accept4", "recv", "writev", "sendfile64", "sigsuspend"}, {"network", "sleep"}, {"nginx"})}
+    expects = {"nginx": Names({"epoll_wait", "accept4", "recv", "writev", "sendfile64", "sigsuspend"}, {"network (poll)", "sleep"}, {"nginx"})}
 
     def prepare(self, folder):
         (folder / "www").mkdir()
@@ -82,7 +82,7 @@ class Memcached(Server):
     name = "memcached"
     executable = "memcached"
     variables = {"TRACEAGENT_DELAY_MS": "0"}
-    expects = {"memcached": Names({"epoll_wait", "accept4", "read", "sendmsg"}, {"network"}, {"memcached"})}
+    expects = {"memcached": Names({"epoll_wait", "accept4", "read", "sendmsg"}, {"network (poll)"}, {"memcached"})}
 
     def command(self, folder, port):
         return ("-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "4", "-u", "root")
@@ -116,7 +116,7 @@ class Redis(Server):
     name = "redis_io_threads"
     executable = "redis-check-rdb"  # the server, too: it goes by the name it is called by
     called = "redis-server"
-    expects = {"redis-server": Names({"epoll_wait", "accept4", "read", "write"}, {"network"}, {"redis-server", "IOThreadMain", "bioProcessBackgroundJobs"})}
+    expects = {"redis-server": Names({"epoll_wait", "accept4", "read", "write"}, {"network (poll)"}, {"redis-server", "IOThreadMain", "bioProcessBackgroundJobs"})}
 
     def command(self, folder, port):
         return ("--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder, "--io-threads", "4", "--io-threads-do-reads", "yes")

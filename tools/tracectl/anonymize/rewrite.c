@@ -13,6 +13,7 @@
 #include "tools/tracectl/fetch/strip.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/input.h"
+#include "wire/mark.h"
 #include "wire/split.h"
 #include "wire/write.h"
 
@@ -58,8 +59,8 @@ static bool is_stop(struct to_string text) {
 }
 
 static bool is_readable(struct to_string text) {
-  return text.len == 0 || to_reason_find(text) != TO_REASON_OTHER || is_stop(text) ||
-         is_standard(text);
+  return text.len == 0 || is_text(text, (const char *const[]){ TW_C_MARK, NULL }) ||
+         to_reason_find(text) != TO_REASON_OTHER || is_stop(text) || is_standard(text);
 }
 
 static bool name_of(const struct rewriting *r, struct to_string text, char out[NAME_BYTES + 1]) {

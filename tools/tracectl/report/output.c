@@ -7,6 +7,7 @@
 #include "pack/report_json.h"
 #include "tools/tracectl/report/csv.h"
 #include "tools/tracectl/report/schema_text.h"
+#include "tools/tracectl/report/words.h"
 #include "tools/tracectl/term/tracectl.h"
 
 bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table) {
@@ -52,16 +53,51 @@ static tb_rc print_report(const Tracecollect__V1__StreamReport *report, enum tk_
   }
 }
 
-tb_rc tk_report_set_print(const struct tk_report_set *set, enum tk_report_form form,
+/* Reports of a kind that this program does not have are named in one line, if there are others. */
+struct unused {
+  char kinds[128];
+  size_t n;
+};
+
+static bool leave_out(struct unused *unused, const struct tk_report_set *set,
+                      enum tk_report_form form, const Tracecollect__V1__StreamReport *report) {
+  if (form != TK_REPORT_TEXT || set->n + set->n_merged == 1 || !tk_report_is_unused(report))
+    return false;
+  size_t used = strlen(unused->kinds);
+  if (strstr(unused->kinds, report->kind) == NULL)
+    snprintf(unused->kinds + used, sizeof unused->kinds - used, "%s%s",
+             unused->n++ == 0 ? "" : ", ", report->kind);
+  return true;
+}
+
+struct printing {
+  struct tk_report_set *set;
+  enum tk_report_form form;
+  const Tracecollect__V1__TableSchema *csv_table;
+  const char *source;
+  const struct tk_report_style *style;
+  struct unused unused;
+  size_t n;
+};
+
+static tb_rc print_one(struct printing *p, Tracecollect__V1__StreamReport *report) {
+  if (leave_out(&p->unused, p->set, p->form, report)) return TB_OK;
+  if (p->form == TK_REPORT_TEXT) TB_TRY(tk_report_words(&p->set->arena, report));
+  return print_report(report, p->form, p->csv_table, p->source, p->style, p->n++ == 0);
+}
+
+tb_rc tk_report_set_print(struct tk_report_set *set, enum tk_report_form form,
                           const Tracecollect__V1__TableSchema *csv_table, const char *source,
                           const struct tk_report_style *style) {
+  struct printing p = { set, form, csv_table, source, style, .n = 0 };
+
   if (form == TK_REPORT_CSV) tk_csv_head(stdout, csv_table, source == NULL);
   for (size_t i = 0; i < set->n_merged; i++)
-    if (form != TK_REPORT_CSV || !csv_table->list)
-      TB_TRY(print_report(set->merged[i], form, csv_table, source, style, i == 0));
-  for (size_t i = 0; i < set->n; i++)
-    TB_TRY(
-        print_report(set->report[i], form, csv_table, source, style, i == 0 && set->n_merged == 0));
+    if (form != TK_REPORT_CSV || !csv_table->list) TB_TRY(print_one(&p, set->merged[i]));
+  for (size_t i = 0; i < set->n; i++) TB_TRY(print_one(&p, set->report[i]));
+  if (p.unused.n > 0)
+    printf("%sLeft out, as the trace of this C program has none: %s.\n", p.n > 0 ? "\n" : "",
+           p.unused.kinds);
   return TB_OK;
 }
 

@@ -16,7 +16,7 @@ bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table);
 
 /* Prints merged reports first. As CSV a list is printed by stream only: the merged one has the same rows.
  * csv_table: the table to print. source names the file; NULL: the reports are of a collector's streams. */
-TB_MUST tb_rc tk_report_set_print(const struct tk_report_set *set, enum tk_report_form form,
+TB_MUST tb_rc tk_report_set_print(struct tk_report_set *set, enum tk_report_form form,
                                   const Tracecollect__V1__TableSchema *csv_table,
                                   const char *source, const struct tk_report_style *style);
 TB_MUST tb_rc tk_schemas_print(Tracecollect__V1__ReportSchema *const *schemas, size_t n,

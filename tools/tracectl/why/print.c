@@ -30,6 +30,14 @@ static void copy_entry(const struct to_why *why, const struct to_path_piece *pie
   copy_text(to_why_entry(why, piece->history, piece->stack), out, FUNCTION_BYTES);
 }
 
+/* Lends a text in the program's words, until the next call. */
+static const char *in_words(const struct to_why *why, const char *text) {
+  static char words[FUNCTION_BYTES];
+
+  (void)to_words_write(to_spans_program(why->spans), text, words, sizeof words);
+  return words;
+}
+
 static enum to_path_part largest(const struct to_path_times *times) {
   unsigned best = 0;
 
@@ -50,10 +58,10 @@ static void say_behind(const struct to_why *why, const struct to_path_behind *be
   }
   copy_entry(why, longest, name);
   copy_function(to_why_frame(why, longest->stack), place);
-  printf("%s behind goroutine %" PRId64 "%s%s", time, behind->history->goroutine,
-         name[0] != 0 ? " " : "", name);
-  printf(" (%s %s%s%s)", tk_format_ns(behind->times.ns[part], most), to_why_part_words(part),
-         place[0] != 0 ? ", at " : "", place);
+  printf("%s %s %" PRId64 "%s%s", time, in_words(why, "behind goroutine"),
+         behind->history->goroutine, name[0] != 0 ? " " : "", name);
+  printf(" (%s %s%s%s)", tk_format_ns(behind->times.ns[part], most),
+         in_words(why, to_why_part_words(part)), place[0] != 0 ? ", at " : "", place);
 }
 
 static void say_sentence(const struct to_why *why) {
@@ -64,16 +72,16 @@ static void say_sentence(const struct to_why *why) {
   const char *before = ": ";
   uint64_t rest = 0;
 
-  snprintf(name, sizeof name, "%s", in->name);
+  (void)to_words_write(to_spans_program(why->spans), in->name, name, sizeof name);
   tk_plain_text(name);
   printf("%s %s %s", name, in->open ? "is open, and so far took" : "took",
          tk_format_ns((uint64_t)(in->until - in->from), time));
   for (unsigned p = 0; p < TO_PATH_PARTS; p++) {
     if (s->own.ns[p] == 0) continue;
     printf("%s%s %s", before, tk_format_ns(s->own.ns[p], time),
-           to_why_part_words((enum to_path_part)p));
+           in_words(why, to_why_part_words((enum to_path_part)p)));
     if (p == TO_PATH_RUNNABLE && why->procs > 0)
-      printf(" (%.1f runnable, %" PRIu32 " Ps)", why->runnable, why->procs);
+      printf(" (%.1f runnable, %" PRIu32 " %s)", why->runnable, why->procs, in_words(why, "Ps"));
     before = ", ";
   }
   for (size_t i = 0; i < s->n; i++) {
@@ -129,7 +137,7 @@ static void add_piece(struct tk_table *t, const struct to_why *why, const struct
     tk_table_add(t, "%s:%" PRIu64, function, (uint64_t)frame->line);
   else
     tk_table_add(t, "%s", function);
-  tk_table_add(t, "%s", to_path_end_name((enum to_path_end)p->end));
+  tk_table_add(t, "%s", in_words(why, to_path_end_name((enum to_path_end)p->end)));
 }
 
 static size_t rows_of(const struct tk_why_ask *ask, size_t all) {
@@ -144,7 +152,7 @@ static void print_related(const struct tk_why_ask *ask, const struct to_why *why
 
   if (why->related.n == 0) return;
   puts("");
-  tk_table_init(&t, ">DEPTH,>GOROUTINE,ENTRY,>WAITS ENDED,>THEIR TIME");
+  tk_table_init(&t, in_words(why, ">DEPTH,>GOROUTINE,ENTRY,>WAITS ENDED,>THEIR TIME"));
   for (size_t i = 0; i < rows; i++) {
     const struct to_related_goroutine *of = &why->related.one[i];
     copy_text(to_why_related_entry(why, of), name, sizeof name);
@@ -164,7 +172,8 @@ static void print_path(const struct tk_why_ask *ask, const struct to_why *why) {
   size_t rows = rows_of(ask, why->path.n);
   struct tk_table t;
 
-  tk_table_init(&t, ">AFTER,>TIME,>DEPTH,>GOROUTINE,STATE,REASON,FUNCTION,NOT FOLLOWED");
+  tk_table_init(&t,
+                in_words(why, ">AFTER,>TIME,>DEPTH,>GOROUTINE,STATE,REASON,FUNCTION,NOT FOLLOWED"));
   for (size_t i = 0; i < rows; i++) add_piece(&t, why, &why->path.piece[i]);
   tk_table_print(&t, stdout, false);
   tk_table_fini(&t);

@@ -349,7 +349,8 @@ static tb_rc add_waiting(void *self, const struct to_span *span) {
   if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_WAITING) return TB_OK;
   if (!takes(a, w->part, span->reason)) return TB_OK;
   TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
-  TB_TRY(to_idle_ask(&a->idle, stack, span->reason, &idle));
+  struct to_string entry = to_span_sums_entry_at(&a->sums, span->slot);
+  TB_TRY(to_idle_ask_in(&a->idle, stack, span->reason, entry, &idle));
   w->n[idle]++;
   to__waits_now_note(&w->now, &(struct to_wait_now){ .since = span->from,
                                                      .goroutine = span->id,

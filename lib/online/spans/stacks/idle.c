@@ -241,6 +241,25 @@ tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *ou
   return TB_OK;
 }
 
+/* Returns true for a stack that is only the name of a call of the C library. */
+static bool is_lone_call(const struct to_callstack *stack) {
+  if (stack == NULL || stack->len != 1) return false;
+  struct to_string name = stack->frames[0]->function;
+  return memchr(name.data, '.', name.len) == NULL && to_library_has(name);
+}
+
+tb_rc to_idle_ask_in(struct to_idle *idle, uint32_t stack, unsigned which, struct to_string entry,
+                     bool *out) {
+  TB_TRY(to_idle_ask(idle, stack, which, out));
+  if (entry.len == 0 || !is_lone_call(to_stack_table_stack(idle->stacks, stack))) return TB_OK;
+  unsigned bit = which < TO_REASONS ? which : own_bit(idle, which);
+  for (size_t i = 0; i < idle->rules; i++) {
+    const struct to_idle_rule *rule = &idle->rule[i];
+    if ((rule->bits >> bit & 1) != 0 && matches(rule, entry)) *out = !rule->is_not;
+  }
+  return TB_OK;
+}
+
 static tb_rc add_rule(struct to_idle *idle, const struct to_idle_rule *rule) {
   TB_TRY(TB_MEM_GROW(idle->mem, idle->rule, idle->rules_room, idle->rules));
   idle->rule[idle->rules++] = *rule;

@@ -65,7 +65,7 @@ static void a_new_name_is_taken(void) {
 }
 
 static void waits_have_reasons(void) {
-  for (ta_name reason = TA_WAIT_MUTEX; reason <= TA_WAIT_POLL; reason++) {
+  for (ta_name reason = TA_WAIT_MUTEX; reason <= TA_WAIT_NETWORK; reason++) {
     ta_wait_begin(reason);
     ta_wait_end();
   }

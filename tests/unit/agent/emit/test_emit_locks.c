@@ -110,7 +110,7 @@ Test(emit_locks, waits_for_one_lock_have_one_string_and_the_text_of_their_reason
   expect(0, "sync", &lock, TO_NONE);
   expect(1, "sync", &other, TO_NONE);
   expect(2, "sync", &lock, TO_NONE);
-  expect(3, "sync.(*Cond).Wait", &lock, TO_NONE);
+  expect(3, "sync (condition)", &lock, TO_NONE);
   expect(4, "quota", &other, TO_NONE);
   expect(5, "sync", NULL, TO_NONE);
   expect(6, "sync", NULL, TO_NONE);
