@@ -12,6 +12,7 @@ import shutil
 import unittest
 
 from harness import BUILD, SANITIZE, Case, Collector, local_go, wait_until
+from test_c_words import GOS_WORDS
 from programs import commands, languages, postgres, servers
 from programs.program import free_port
 
@@ -63,6 +64,8 @@ class Programs(Case):
         collector.ask("fetch", "--service", row["service"], "--instance", row["instance"], "-o", trace, "--no-progress")
         self.assertIn(": ok: ", self.tracectl("check", trace).out)
         ours = self.tracectl("cat", "-d", "parsed", trace, env={**os.environ, "TZ": "UTC"}).out
+        report = self.tracectl("report", "all", trace, "--no-progress").out
+        self.assertEqual([line for line in report.splitlines() if GOS_WORDS.search(line)], [], row["service"])
         if self.go is not None:
             self.assertEqual(self.go.parsed(self, trace).out, ours, row["service"])
         return ours

@@ -135,6 +135,15 @@ Test(merge, it_says_of_how_many_instances_it_is) {
   cr_expect_eq(sum->ended_wall_ns, 9);
 }
 
+Test(merge, a_sum_is_in_a_c_programs_words_if_all_parts_are) {
+  tp_report_set_program(part[0], TO_PROGRAM_C);
+  merge(2);
+  cr_assert_eq(tp_report_program(sum), TO_PROGRAM_GO);
+  tp_report_set_program(part[1], TO_PROGRAM_C);
+  merge(2);
+  cr_assert_eq(tp_report_program(sum), TO_PROGRAM_C);
+}
+
 Test(merge, a_share_of_time_is_weighted_by_time) {
   for (size_t i = 0; i < 2; i++) part[i]->report->schema->figures[IDLE_SHARE]->of_time = true;
   part[1]->report->figures[IDLE_SHARE]->share = 0.5;

@@ -6,6 +6,7 @@
 #include "online/window/histogram.h"
 #include "pack/report.h"
 #include "pack/report_json.h"
+#include "pack/report_read.h"
 #include "proto/json.h"
 #include "unit/pack/toy_report.h"
 
@@ -51,6 +52,26 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   cr_assert_null(strstr(text, "\"report\""), "the message itself is not written");
   tt_toy_report_free();
   tb_buf_fini(&buf);
+}
+
+Test(report_json, a_c_program_is_named_and_notes_are_in_its_words) {
+  static char note[] = "2 goroutines wait for a P.", *notes[] = { note };
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  struct tb_buf buf;
+
+  open_buf(&buf);
+  report->report->notes = notes;
+  report->report->n_notes = 1;
+  const char *text = json_of(&buf, report);
+  expect_piece(text, "\"notes\":[\"2 goroutines wait for a P.\"]");
+  cr_assert_null(strstr(text, "\"program\""));
+  tp_report_set_program(report, TO_PROGRAM_C);
+  text = json_of(&buf, report);
+  expect_piece(text, ",\"program\":\"C\"");
+  expect_piece(text, "\"notes\":[\"2 threads wait to run.\"]");
+  report->report->n_notes = 0;
+  tb_buf_fini(&buf);
+  tt_toy_report_free();
 }
 
 Test(report_json, a_row_is_an_object_by_column) {

@@ -3,6 +3,7 @@
 
 #include "online/spans/stacks/idle.h"
 #include "unit/online/analysis/fake_generation.h"
+#include "wire/mark.h"
 
 #define MS     INT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -415,4 +416,86 @@ Test(an_block, a_call_of_the_agent_is_idle_not_blocked) {
   cr_assert_eq(tt_cell(r, "idle_now", 0, "age_ns")->number, SECOND);
   cr_assert_eq(tt_figure(r, "open")->number, 2);
   tt_analyses_close(&t);
+}
+
+/* ---- a C program ---- */
+
+enum { CONDITION = 1, POLL = 2, LOCK = 3 }; /* strings */
+enum { COND_WAIT = 1, EPOLL_WAIT = 2, WORKS = 3, ASKS = 4, MUTEX_LOCK = 5, HELPS = 6 };
+
+/* Without stacks: each is the name of a call, or of the function that a thread began with. */
+static const struct to_generation c_gen = {
+  .number = 1,
+  .string = { [CONDITION] = "sync (condition)",
+              [POLL] = "network (poll)",
+              [LOCK] = "sync",
+              [TW_C_MARK_STRING] = TW_C_MARK },
+  .stack = { [COND_WAIT] = { { 100, 0, "pthread_cond_wait", "" } },
+             [EPOLL_WAIT] = { { 110, 0, "epoll_wait", "" } },
+             [MUTEX_LOCK] = { { 120, 0, "pthread_mutex_lock", "" } },
+             [WORKS] = { { 200, 0, "job_worker", "" } },
+             [ASKS] = { { 210, 0, "ask_for_prices", "" } },
+             [HELPS] = { { 220, 0, "IOThreadMain", "" } } },
+};
+
+/* A thread that begins with this function, and waits for so long. */
+static void wait_in(struct tt_analyses *t, int64_t g, unsigned entry, unsigned reason,
+                    unsigned call, to_ns ns) {
+  to_ns at = 100 * g;
+  const struct to_event events[] = {
+    { .time = at,
+      .m = 1,
+      .p = 1,
+      .g = 1,
+      .slot = slot(g),
+      .type = TW_EV_GO_CREATE,
+      .args = { (uint64_t)g, entry, 0 } },
+    { .time = at,
+      .m = g,
+      .p = g,
+      .g = TO_NONE,
+      .slot = slot(g),
+      .type = TW_EV_GO_START,
+      .args = { (uint64_t)g, 1 } },
+    { .time = at, .m = g, .p = g, .g = g, .type = TW_EV_GO_BLOCK, .args = { reason, call } },
+    { .time = at + ns,
+      .m = g,
+      .p = TO_NONE,
+      .g = TO_NONE,
+      .slot = slot(g),
+      .type = TW_EV_GO_UNBLOCK,
+      .args = { (uint64_t)g, 2, 0 } },
+  };
+
+  cr_assert_eq(to_analyses_events(t->a, &c_gen, events, 4), TB_OK);
+}
+
+static void check_c_waits(const char *patterns, uint64_t blocked_ns, uint64_t idle_ns) {
+  struct to_analysis_config config = { .stacks_max = 100, .idle = patterns };
+  struct tt_analyses t;
+
+  tb_mem_init(&t.mem, tb_mem_libc, NULL, SIZE_MAX);
+  cr_assert_eq(to_analyses_new(&t.mem, &config, &t.a), TB_OK);
+  TT_FEED(&t, &c_gen, .time = 1, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC,
+          .args = { 1 });
+  TT_FEED(&t, &c_gen, .time = 2, .m = 1, .p = 1, .g = TO_NONE, .slot = slot(1),
+          .type = TW_EV_GO_STATUS, .args = { 1, 1, TW_GO_RUNNING });
+  wait_in(&t, 4, WORKS, CONDITION, COND_WAIT, 1);
+  wait_in(&t, 5, ASKS, CONDITION, COND_WAIT, 2);
+  wait_in(&t, 6, ASKS, POLL, EPOLL_WAIT, 4);
+  wait_in(&t, 7, WORKS, LOCK, MUTEX_LOCK, 8);
+  wait_in(&t, 8, HELPS, LOCK, MUTEX_LOCK, 16);
+  const struct to_report *r = report(&t, TO_ANALYSIS_BLOCK);
+  cr_assert_eq(r->program, TO_PROGRAM_C);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, blocked_ns, "%s", patterns);
+  cr_assert_eq(tt_distribution(r, "idle")->sum.total_ns, idle_ns, "%s", patterns);
+  tt_analyses_close(&t);
+}
+
+Test(an_block, a_c_programs_event_loop_and_its_workers_are_idle_by_the_function_they_began_with) {
+  check_c_waits("", 2 + 8, 1 + 4 + 16);
+  check_c_waits("sync (condition):ask_*", 8, 1 + 2 + 4 + 16);
+  check_c_waits("!network (poll):*", 2 + 4 + 8, 1 + 16);
+  check_c_waits("!job_worker", 1 + 2 + 8, 4 + 16);
+  check_c_waits("!*", 31, 0);
 }
