@@ -373,17 +373,17 @@ class AlertsOfC(HeardAtOnce, PreloadCase):
 
     def test_of_a_deadlock(self):
         self.expect(self.of_fault["deadlock"], "deadlock", self.words(
-            r"suspected deadlock of 3 goroutines: goroutine \d+ {embrace} waits at {embrace}.* for goroutine \d+ {embrace}, which waits .*: "
+            r"suspected deadlock of 3 threads: thread \d+ {embrace} waits at {embrace}.* for thread \d+ {embrace}, which waits .*: "
             r"a circle \(each holds the lock\)$"))
 
     def test_of_a_convoy(self):
         self.expect(self.of_fault["convoy"], "convoy", self.words(
-            r"convoy of \d goroutines: (goroutine \d+ {clerk} waits at {clerk}.* \(each holds the lock\)|they wait for \S+.* \(sync\))$"))
+            r"convoy of \d threads: (thread \d+ {clerk} waits at {clerk}.* \(each holds the lock\)|they wait for \S+.* \(sync\))$"))
 
     def test_of_a_flush_that_does_not_come_back(self):
         """The call is in libc's read; where that has no name, its caller is named."""
         self.expect_stall(self.of_fault["flush"], self.words(
-            r"a system call holds up 1 goroutine: goroutine \d+ {entry_clerk} waits at {entry_clerk}.* for goroutine \d+ {flusher}, "
+            r"a system call holds up 1 thread: thread \d+ {entry_clerk} waits at {entry_clerk}.* for thread \d+ {flusher}, "
             r"which is in a system call at ({flusher}|{read}) ?.*for [\d.]+ s \(each holds the lock\)$"))
 
     def test_of_nothing(self):
