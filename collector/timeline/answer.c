@@ -55,6 +55,7 @@ static void put_head(const struct tc_timeline_answer *a, struct tb_buf *out) {
                 ",\"px_ns\":%" PRId64 ",\"more_goroutines\":%s,\"left_out\":%" PRIu64,
                 a->from_wall_ns, a->until_wall_ns, a->wall_estimated ? "true" : "false",
                 p->ask.from, p->unit, p->px_ns, p->more_goroutines ? "true" : "false", p->left_out);
+  if (a->program == TO_PROGRAM_C) tb_buf_text(out, ",\"program\":\"C\"");
   put_generations(a, out);
   put_words(a, out);
 }

@@ -51,6 +51,7 @@ static tb_rc begin_picture(const struct tc_timeline_ask *ask, const struct to_sc
   uint64_t offset = offset_of(scene, place);
   struct to_picture_ask picture = ask->picture;
 
+  out->program = scene->program;
   if (ask->until_wall_ns == 0) {
     out->from_wall_ns = (uint64_t)scene->from + offset;
     out->until_wall_ns = (uint64_t)scene->until + offset;

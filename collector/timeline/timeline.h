@@ -54,7 +54,8 @@ struct tc_timeline_answer {
   char service[65], instance[65];
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns;
-  bool wall_estimated; /* the trace has no wall clock (before Go 1.25) */
+  enum to_program program; /* in whose words people read it */
+  bool wall_estimated;     /* the trace has no wall clock (before Go 1.25) */
   struct to_picture *picture;
   struct tc_timeline_generation *generation;
   size_t generations, room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tells the trace of a C program from that of a Go program: libtraceagent writes this text as this string in every generation
+/* The mark of a C program's trace: libtraceagent writes this text as this string in every generation
  * (docs/FORMAT.md, "A C program"). Go's tools ignore it, as they ignore any string that no event names. */
 #ifndef TW_MARK_H
 #define TW_MARK_H

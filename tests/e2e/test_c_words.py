@@ -143,6 +143,10 @@ class CWords(Case):
         self.assertRegex(why, r"^thread \d+ \(Waiting\) took .* behind thread ")
         self.assertEqual([line for line in why.splitlines() if GOS_WORDS.search(line)], [])
 
+        state = self.tracectl("state", "--at", self.at, trace, "--no-progress").out
+        self.assertRegex(state, r"^\S+: \d+ threads at ")
+        self.assertEqual([line for line in state.splitlines() if GOS_WORDS.search(line)], [])
+
     def waiter(self, trace):
         """The thread that waited for the lock, and a moment at which it did."""
         longest = json.loads(self.report("sync", trace, "--json", "--table", "longest"))["tables"]["longest"]

@@ -3,6 +3,7 @@
 // function as wide as all of it; inverted, the innermost one is on top and its callers are below.
 import { bytes, count, duration, hueOf, share, words } from "/format.js";
 import { element, setText } from "/view.js";
+import { headOf } from "/words.js";
 
 const ROW = 20; // pixels
 const NARROWEST = 0.002; // of the width: what is narrower is left out
@@ -15,10 +16,10 @@ function weightsOf(schema) {
   return schema.columns.flatMap((c) => {
     if (c.type === "distribution")
       return [
-        { label: `${words(c.name)}, total`, of: (row) => row[c.name]?.total_ns ?? 0, read: duration },
-        { label: `${words(c.name)}, count`, of: (row) => row[c.name]?.count ?? 0, read: count },
+        { label: `${headOf(c)}, total`, of: (row) => row[c.name]?.total_ns ?? 0, read: duration },
+        { label: `${headOf(c)}, count`, of: (row) => row[c.name]?.count ?? 0, read: count },
       ];
-    return readers[c.type] ? [{ label: words(c.name), of: (row) => row[c.name] ?? 0, read: readers[c.type] }] : [];
+    return readers[c.type] ? [{ label: headOf(c), of: (row) => row[c.name] ?? 0, read: readers[c.type] }] : [];
   });
 }
 

@@ -4,7 +4,7 @@ import { askJson, askLines } from "/ask.js";
 import { count } from "/format.js";
 import { ReportView } from "/report_table.js";
 import { byId, element, KeyedList, setText } from "/view.js";
-import { schemaInWords } from "/words.js";
+import { inWords, schemaInWords } from "/words.js";
 
 const ROWS = 20;
 const AGAIN_MS = 2000;
@@ -120,7 +120,8 @@ export class Reports {
     setOptions(byId("report-kind"), this.schemas.reports.map((r) => [r.name, r.name]), now.kind);
     setOptions(byId("report-of"), options, now.of);
     setOptions(byId("report-window"), this.schemas.windows.map((w) => [w, w === "all" ? "since it began" : `last ${w}`]), now.window);
-    setText(byId("report-about"), schema.about);
+    this.about = schema.about;
+    this.sayAbout();
     const path = this.path(now);
     if (path === this.asked && performance.now() - this.askedAt < AGAIN_MS) return;
     this.asked = path;
@@ -136,7 +137,13 @@ export class Reports {
 
   /* --- showing --- */
 
+  sayAbout() {
+    setText(byId("report-about"), inWords(this.program, this.about));
+  }
+
   take(reports) {
+    this.program = reports.length > 0 && reports.every((r) => r.program === "C") ? "C" : undefined;
+    this.sayAbout();
     this.more = false;
     byId("reports-empty").hidden = true;
     this.list.show(reports);

@@ -2,6 +2,7 @@
 // What a reader does with a table of a report: rows with a word, another order, a copy as CSV.
 import { words } from "/format.js";
 import { copyButton, element } from "/view.js";
+import { headOf } from "/words.js";
 
 const PARTS = ["count", "total_ns", "p50_ns", "p99_ns", "max_ns"];
 const CSV_PARTS = ["count", "total_ns", "min_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "error_share", "lower_bounds"];
@@ -13,8 +14,8 @@ const byText = new Intl.Collator("en", { numeric: true }).compare;
 function orders(schema) {
   return schema.columns.flatMap((field) => {
     if (field.type === "stack") return [];
-    if (field.type === "distribution") return PARTS.map((part) => ({ field, part, name: `${words(field.name)} ${words(part)}` }));
-    return [{ field, part: null, name: words(field.name) }];
+    if (field.type === "distribution") return PARTS.map((part) => ({ field, part, name: `${headOf(field)} ${words(part)}` }));
+    return [{ field, part: null, name: headOf(field) }];
   });
 }
 

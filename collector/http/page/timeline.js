@@ -7,6 +7,7 @@ import { Others } from "/timeline_others.js";
 import { BEGAN_BEFORE, fetchMoment, fetchPicture, fetchState, GOES_ON, MIXED } from "/timeline_pictures.js";
 import { makeRows } from "/timeline_rows.js";
 import { byId, element, KeyedList, setData, setText } from "/view.js";
+import { idInWords, inWords } from "/words.js";
 
 const stream = location.pathname.split("/").pop();
 const MARGIN = 1; // screens that are read on either side of what is seen
@@ -79,6 +80,7 @@ async function readBase(signal) {
   const lanes = "count,metric,range,log,sample,task,proc,group" + (showsThreads ? ",thread" : "");
   const picture = await fetchPicture(stream, { ...wanted(), lanes }, signal);
   base = picture;
+  nameColours();
   if (view.from === null) Object.assign(view, { from: picture.from, until: picture.until });
 }
 
@@ -285,7 +287,7 @@ async function choose(row, wallNs) {
   try {
     const said = await fetchMoment(picture.stream, generationAt(picture, wallNs).gen, wallNs - offset, of, row.lane.id);
     marks.chosen = { key: row.key, from: BigInt(said.from_ns) + offset, until: BigInt(said.until_ns) + offset, by: said.by };
-    showMoment(picture.stream, said, (ns) => ns + offset, { pin: pinOf(picture), go: picture.stream === stream ? (id, ns) => goTo(id, BigInt(ns) + offset) : pinOf(picture), all: () => chooseAll(picture, wallNs) });
+    showMoment(picture.stream, { ...said, program: picture.program }, (ns) => ns + offset, { pin: pinOf(picture), go: picture.stream === stream ? (id, ns) => goTo(id, BigInt(ns) + offset) : pinOf(picture), all: () => chooseAll(picture, wallNs) });
   } catch (error) {
     showFault(error.message);
   }
@@ -296,7 +298,7 @@ async function choose(row, wallNs) {
 async function chooseAll(picture, wallNs) {
   marks.chosen = null;
   try {
-    showState(picture.stream, await fetchState(picture.stream, generationAt(picture, wallNs).gen, wallNs - (picture.from - picture.traceFrom)), wallNs, pinOf(picture));
+    showState(picture.stream, { ...(await fetchState(picture.stream, generationAt(picture, wallNs).gen, wallNs - (picture.from - picture.traceFrom))), program: picture.program }, wallNs, pinOf(picture));
   } catch (error) {
     showFault(error.message);
   }
@@ -345,7 +347,7 @@ function tipText(row, cell) {
   const length = duration(Number(cell.until - cell.from));
   if (lane.kind === "count" || lane.kind === "metric") return `${row.title}: ${lane.value(i).toPrecision(4)}`;
   if (lane.kind === "group") return `${row.title}: ${(lane.share(i) / 256).toFixed(2)} ${lane.picture.looks[lane.look(i)]}`;
-  const what = [lane.picture.looks[lane.look(i)], lane.kind === "proc" || lane.kind === "thread" ? `G${lane.subject(i)}` : "", lane.kind === "goroutine" ? "" : lane.label(i)].filter(Boolean).join(" ");
+  const what = [lane.picture.looks[lane.look(i)], lane.kind === "proc" || lane.kind === "thread" ? idInWords(lane.picture.program, lane.subject(i)) : "", lane.kind === "goroutine" ? "" : lane.label(i)].filter(Boolean).join(" ");
   if (lane.kind === "log" || lane.kind === "sample") return lane.share(i) > 1 ? `${what}, and ${lane.share(i) - 1} more` : what;
   if (lane.flags(i) & MIXED) return `mostly ${what}`;
   return `${what}, ${length}${lane.flags(i) & GOES_ON ? " and on" : ""}${lane.kind === "task" ? "; click: why" : ""}`;
@@ -457,10 +459,18 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", frame);
 
 /* --- begin --- */
 
-for (const [look, name] of [[0, "running"], [1, "runnable"], [2, "system call"], [3, "call without a P"], [5, "waits: sync"], [6, "chan"], [7, "net"], [8, "sleep"], [9, "gc"], [4, "other"], [10, "world stopped"], [11, "gc marks"]]) {
+const COLOURS = [[0, "running"], [1, "runnable"], [2, "system call"], [3, "call without a P"], [5, "waits: sync"], [6, "chan"], [7, "net"], [8, "sleep"], [9, "gc"], [4, "other"], [10, "world stopped"], [11, "gc marks"]];
+for (const [look, name] of COLOURS) {
   const swatch = element("i");
   swatch.style.background = `var(--look-${look})`;
   byId("legend").append(element("span", {}, swatch, name));
 }
+
+// In the words of the program that is drawn.
+function nameColours() {
+  for (const [i, node] of [...byId("legend").children].entries()) node.lastChild.data = inWords(base.program, COLOURS[i][1]);
+  byId("find").placeholder = inWords(base.program, "goroutine or function");
+}
+
 readAddress();
 read();

@@ -4,6 +4,7 @@ import { duration, exactTime, moment as dayTime } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { StretchReports } from "/timeline_reports.js";
 import { byId, copyButton, element, setText, whyAddress, whyLink } from "/view.js";
+import { headInWords, idInWords, inWords } from "/words.js";
 
 function button(label, act) {
   const node = element("button", { type: "button", className: "plain link" }, label);
@@ -31,30 +32,31 @@ export function showFault(text) {
 
 // acts: { pin(goroutine), go(goroutine, traceNs) }
 export function showMoment(stream, moment, wallOf, acts) {
+  const say = (text) => inWords(moment.program, text);
   const state = moment.state.toLowerCase();
   const length = Number(BigInt(moment.until_ns) - BigInt(moment.from_ns));
   const [from, until] = [wallOf(BigInt(moment.from_ns)), wallOf(BigInt(moment.until_ns))];
   const woken = state === "waiting" ? "woken by" : state === "runnable" ? `made runnable (${moment.cause}) by` : "ended by";
-  const buttons = [button(`pin goroutine ${moment.goroutine}`, () => acts.pin(moment.goroutine)), button("all goroutines at this moment", acts.all)];
+  const buttons = [button(say(`pin goroutine ${moment.goroutine}`), () => acts.pin(moment.goroutine)), button(say("all goroutines at this moment"), acts.all)];
 
-  if (moment.by !== null && moment.by !== moment.goroutine) buttons.push(button(`${woken} goroutine ${moment.by}: go there`, () => acts.go(moment.by, moment.until_ns)));
+  if (moment.by !== null && moment.by !== moment.goroutine) buttons.push(button(say(`${woken} goroutine ${moment.by}: go there`), () => acts.go(moment.by, moment.until_ns)));
   if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
   // What the archive has of it is fetched first: a collector itself explains its last minutes.
   const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(from)} --until ${exactTime(until)} -o moment.trace`;
   buttons.push(whyLink(whyAddress(stream, from, until, { goroutine: moment.goroutine, ns: (BigInt(moment.from_ns) + BigInt(moment.until_ns)) / 2n }), "why it took so long"));
   buttons.push(copyButton("copy why command", `${fetch} && tracectl why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
   show(
-    `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
+    `${say("Goroutine")} ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
     list([
       ["for", `${moment.from_known ? "" : "at least "}${duration(length)}${moment.open ? ", and on past this generation" : ""}`],
       ["began in", moment.entry ? `${moment.entry.function} ${moment.entry.file}:${moment.entry.line}` : null],
-      ["on", [moment.proc === null ? "" : `P ${moment.proc}`, moment.thread === null ? "" : `thread ${moment.thread}`].filter(Boolean).join(", ")],
-      ["its P", moment.lost_proc ? "was taken away during the call" : ""],
+      ["on", [moment.proc === null ? "" : `${headInWords(moment.program, "P")} ${moment.proc}`, moment.thread === null ? "" : `${headInWords(moment.program, "thread")} ${moment.thread}`].filter(Boolean).join(", ")],
+      [moment.program === "C" ? "the call" : "its P", moment.lost_proc ? say("was taken away during the call") : ""],
       ["generation", String(moment.gen)],
     ]),
     element("p", { className: "buttons" }, ...buttons),
     ...stack("where", moment.end_stack.length > 0 ? moment.end_stack : moment.stack),
-    ...stack(moment.by === null ? "" : `${woken} goroutine ${moment.by}, at`, moment.by_stack),
+    ...stack(moment.by === null ? "" : say(`${woken} goroutine ${moment.by}, at`), moment.by_stack),
     ...stack("created at", moment.creation_stack),
   );
 }
@@ -80,7 +82,7 @@ function stateNodes(said, one, pin) {
   const state = one.state.toLowerCase();
   const [first] = one.goroutines;
   const longest = `${first.since_known ? "" : "at least "}${duration(Number(BigInt(said.ns) - BigInt(first.since_ns)))}`;
-  const ids = one.goroutines.map((g) => button(`G${g.goroutine}`, () => pin(g.goroutine)));
+  const ids = one.goroutines.map((g) => button(idInWords(said.program, g.goroutine), () => pin(g.goroutine)));
   const more = one.count > ids.length ? [element("span", { className: "muted" }, ` and ${one.count - ids.length} more`)] : [];
   return element(
     "li",
@@ -96,7 +98,7 @@ export function showState(stream, said, wallNs, pin) {
   const counts = new Map();
   for (const one of said.states) counts.set(one.state, (counts.get(one.state) ?? 0) + one.count);
   show(
-    `${said.goroutines} goroutines at ${dayTime(Number(wallNs))}`,
+    inWords(said.program, `${said.goroutines} goroutines at ${dayTime(Number(wallNs))}`),
     list([...counts].map(([state, n]) => [state.toLowerCase(), String(n)])),
     element("p", { className: "buttons" }, copyButton("copy state command", `tracectl state --stream ${stream} --at ${exactTime(wallNs)}`)),
     element("ol", { className: "states" }, ...said.states.map((one) => stateNodes(said, one, pin))),
@@ -121,8 +123,8 @@ export function showStretch(picture, from, until, zoom) {
   show(
     `A stretch of ${duration(Number(until - from))}`,
     list([
-      ["running", `${running.toFixed(2)} goroutines on average`],
-      ["runnable", `${runnable.toFixed(2)} waited for a P`],
+      ["running", inWords(picture.program, `${running.toFixed(2)} goroutines on average`)],
+      ["runnable", inWords(picture.program, `${runnable.toFixed(2)} waited for a P`)],
       ["in system calls", syscall.toFixed(2)],
       ["waiting", waiting.toFixed(1)],
     ]),

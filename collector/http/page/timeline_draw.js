@@ -2,6 +2,7 @@
 // Rows on a canvas. Each row is drawn once for each picture, to a strip as wide as the picture; a frame only moves strips.
 import { bytes, duration, hueOf, short } from "/format.js";
 import { MIXED, SHARE_ALL } from "/timeline_pictures.js";
+import { idInWords } from "/words.js";
 
 export const AXIS = 24;
 const TEXT_MIN = 34; // pixels that a cell needs for words
@@ -58,7 +59,7 @@ export class Drawing {
 
   drawWords(context, lane, i, x, width, height) {
     const isGoroutine = lane.kind === "goroutine";
-    const text = isGoroutine ? lane.picture.looks[lane.look(i)] : lane.kind === "proc" || lane.kind === "thread" ? `G${lane.subject(i)} ${lane.label(i)}` : lane.label(i);
+    const text = isGoroutine ? lane.picture.looks[lane.look(i)] : lane.kind === "proc" || lane.kind === "thread" ? `${idInWords(lane.picture.program, lane.subject(i))} ${lane.label(i)}` : lane.label(i);
     if (!text || (isGoroutine && lane.look(i) === 0)) return;
     context.save();
     context.beginPath();

@@ -2,6 +2,7 @@
 // Pictures of a stretch, as GET /api/v1/spans gives them (docs/HTTP.md): read in binary, kept until a better one is there.
 import { askJson } from "/ask.js";
 import { exactTime } from "/format.js";
+import { inWords } from "/words.js";
 
 const MAGIC = "TCSPANS1";
 const HEAD_BYTES = 16;
@@ -74,6 +75,7 @@ export function readPicture(bytes) {
     traceFrom: BigInt(head.from_ns),
     unit: head.unit_ns,
     pixel: head.px_ns,
+    looks: head.looks.map((look) => inWords(head.program, look)),
   };
   picture.lanes = head.lanes.map((lane) => new Lane(lane, words, reals, 6 * lane.first, picture));
   return picture;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands below what: lanes of the last pictures as rows.
+import { headInWords, inWords } from "/words.js";
 
 const UNKNOWN = "(unknown)"; // the entry function of goroutines that do not say it
 const COUNT_NAMES = ["goroutines running", "runnable", "in system calls", "waiting"];
 const METRIC_NAMES = ["GOMAXPROCS", "heap live", "heap goal"];
 
 function title(lane, words) {
+  const { program } = lane.picture;
   switch (lane.kind) {
     case "count":
-      return COUNT_NAMES[lane.id];
+      return inWords(program, COUNT_NAMES[lane.id]);
     case "metric":
-      return METRIC_NAMES[lane.id] ?? `metric ${lane.id}`;
+      return inWords(program, METRIC_NAMES[lane.id] ?? `metric ${lane.id}`);
     case "range":
       return words[lane.id];
     case "log":
@@ -20,11 +22,11 @@ function title(lane, words) {
     case "task":
       return lane.row === 0 ? "tasks" : "";
     case "proc":
-      return `P ${lane.id}`;
+      return `${headInWords(program, "P")} ${lane.id}`;
     case "thread":
-      return `thread ${lane.id}`;
+      return `${headInWords(program, "thread")} ${lane.id}`;
     case "goroutine":
-      return `G ${lane.id}${lane.name ? ` ${lane.name}` : ""}`;
+      return `${program === "C" ? "thread" : "G"} ${lane.id}${lane.name ? ` ${lane.name}` : ""}`;
     case "region":
       return lane.row === 0 ? "regions" : "";
     default:
@@ -71,10 +73,10 @@ export function makeRows(base, pinned, groups, filter, showsThreads, others) {
   if (pinned !== null) rows.push(head("pinned", "Pinned"), ...goroutineRows(pinned));
   section(rows, "Process", of("count", "metric", "range", "log", "sample"), base);
   section(rows, "Tasks", of("task"), base);
-  section(rows, "Ps", of("proc"), base);
-  rows.push({ ...head("threads", "Threads"), expands: "threads", expanded: showsThreads });
+  section(rows, inWords(base.program, "Ps"), of("proc"), base);
+  rows.push({ ...head("threads", base.program === "C" ? "Threads of the kernel (tid)" : "Threads"), expands: "threads", expanded: showsThreads });
   if (showsThreads) rows.push(...of("thread").map((lane) => rowOf(lane, base.looks)));
-  rows.push(head("goroutines", "Goroutines, by the function that they began in"));
+  rows.push(head("goroutines", inWords(base.program, "Goroutines, by the function that they began in")));
   for (const lane of of("group")) {
     const name = lane.name || UNKNOWN;
     if (filter && !name.toLowerCase().includes(filter)) continue;

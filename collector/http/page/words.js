@@ -17,6 +17,9 @@ export const headInWords = (program, name) => words(program === "C" ? (columns.g
 
 const fieldsInWords = (program, fields) => fields.map((f) => ({ ...f, head: headInWords(program, f.name), about: inWords(program, f.about ?? "") }));
 
+// A goroutine's number, where there is little room.
+export const idInWords = (program, id) => (program === "C" ? `thread ${id}` : `G${id}`);
+
 // A schema whose texts are a program's; its names stay.
 export function schemaInWords(program, schema) {
   if (program !== "C") return schema;

@@ -288,6 +288,7 @@ static tb_rc build(struct builder *b, const struct to_scene_source *source, stru
 
   TB_TRY(to__reading_run(&b->reading, b->scene->mem, source, &config, sink, on_open, diag));
   b->scene->gen = b->reading.gen;
+  b->scene->program = to_spans_program(b->reading.spans);
   b->scene->from = b->reading.from;
   b->scene->until = b->reading.until;
   b->scene->has_clock = b->reading.has_clock;

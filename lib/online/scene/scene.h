@@ -69,6 +69,7 @@ struct to_scene_order {
 struct to_scene {
   struct tb_mem *mem;
   uint64_t gen;
+  enum to_program program; /* in whose words people read it */
   to_ns from, until;
   bool has_clock;
   struct to_clock clock;

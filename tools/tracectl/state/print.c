@@ -31,6 +31,8 @@ static void add_place(struct tk_table *t, const struct to_callstack *stack) {
 
   if (frame == NULL)
     tk_table_add(t, "-");
+  else if (frame->line == 0 && frame->file.len == 0) /* a call that has no source in the trace */
+    tk_table_add(t, "%.100s", frame->function.data);
   else
     tk_table_add(t, "%.100s:%" PRIu64, frame->function.data, frame->line);
 }
@@ -53,6 +55,8 @@ static void add_row(struct tk_table *t, const struct tk_moment *m, const gorouti
   add_place(t, g->creation);
 }
 
+enum { WHO_BYTES = 16, HEAD_BYTES = 100 };
+
 static void print_head(const struct tk_moment *m, const char *name) {
   static const struct {
     enum to_go_state state;
@@ -61,10 +65,12 @@ static void print_head(const struct tk_moment *m, const char *name) {
                  { TO_GO_RUNNABLE, "runnable" },
                  { TO_GO_WAITING, "waiting" },
                  { TO_GO_SYSCALL, "in system calls" } };
-  char wall[TC_TIME_BYTES];
+  char wall[TC_TIME_BYTES], who[WHO_BYTES];
 
   tk_put_plain(stdout, name);
-  printf(": %zu goroutine%s at %" PRId64, m->n, m->n == 1 ? "" : "s", m->at);
+  (void)to_words_write(to_spans_program(m->spans), m->n == 1 ? "goroutine" : "goroutines", who,
+                       sizeof who);
+  printf(": %zu %s at %" PRId64, m->n, who, m->at);
   if (m->has_wall) tc_time_format(m->wall_ns, wall);
   if (m->has_wall) printf(" (%s)", wall);
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
@@ -77,10 +83,14 @@ static void print_head(const struct tk_moment *m, const char *name) {
 
 void tk_moment_print(const struct tk_moment *m, const char *name, size_t rows) {
   size_t n = rows == 0 || rows > m->n ? m->n : rows;
+  char head[HEAD_BYTES];
   struct tk_table t;
 
   print_head(m, name);
-  tk_table_init(&t, ">GOROUTINE,ENTRY,STATE,>FOR,REASON,PLACE,>CREATOR,CREATED AT");
+  (void)to_words_write(to_spans_program(m->spans),
+                       ">GOROUTINE,ENTRY,STATE,>FOR,REASON,PLACE,>CREATOR,CREATED AT", head,
+                       sizeof head);
+  tk_table_init(&t, head);
   for (size_t i = 0; i < n; i++) add_row(&t, m, &m->goroutine[i]);
   if (n > 0) tk_table_print(&t, stdout, false);
   tk_table_fini(&t);

@@ -167,7 +167,8 @@ static bool stands_before(const struct tk_top_call *call, uint64_t age_ns, bool 
 
 /* Keeps as many calls of all streams as there is room for. */
 static void take_call(struct tk_top_model *m, const char *who, uint64_t as_of_wall_ns,
-                      const struct tp_table *table, const Row *from) {
+                      const Tracecollect__V1__StreamReport *report, const struct tp_table *table,
+                      const Row *from) {
   uint64_t age_ns = (uint64_t)tp_row_number(from, tp_table_column(table, "age_ns"));
   size_t at = m->calls;
 
@@ -184,6 +185,7 @@ static void take_call(struct tk_top_model *m, const char *who, uint64_t as_of_wa
     .as_of_wall_ns = as_of_wall_ns,
     .goroutine = tp_row_number(from, tp_table_column(table, "goroutine")),
     .lower_bound = tp_row_number(from, tp_table_column(table, "lower_bound")) != 0,
+    .is_c = tp_report_program(report) == TO_PROGRAM_C,
   };
   snprintf(call->who, sizeof call->who, "%s", who);
   if (own != NULL)
@@ -204,7 +206,7 @@ static void take_calls(struct tk_top_model *m, struct tk_top_stream *s,
   if (calls != NULL) s->call_p99_ns = calls->p99_ns;
   m->calls_total += s->blocked_now;
   for (size_t i = 0; i < now.table->n_rows; i++)
-    take_call(m, s->who, as_of_wall_ns, &now, now.table->rows[i]);
+    take_call(m, s->who, as_of_wall_ns, report, &now, now.table->rows[i]);
 }
 
 static void take_stop(struct tk_top_model *m, const struct tk_top_stream *s, const char *id,

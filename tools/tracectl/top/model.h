@@ -50,7 +50,7 @@ struct tk_top_call { /* a system call that is blocked */
   uint64_t age_ns;
   uint64_t as_of_wall_ns; /* time of an old stream's last data; 0: now */
   int64_t goroutine;
-  bool lower_bound;
+  bool lower_bound, is_c; /* is_c: of a C program */
   char who[TK_TOP_WHO_BYTES], where[TK_TOP_WHERE_BYTES];
 };
 

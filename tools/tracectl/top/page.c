@@ -132,6 +132,13 @@ static int call_width(const struct tk_page *page, const struct tk_top_model *m) 
   return (int)(width < most ? width : most);
 }
 
+/* Returns the heading of the callers: of C programs alone they are threads. */
+static const char *who_calls(const struct tk_top_model *m) {
+  for (size_t i = 0; i < m->calls; i++)
+    if (!m->call[i].is_c) return "GOROUTINE";
+  return m->calls > 0 ? "THREAD" : "GOROUTINE";
+}
+
 /* A call that blocked at the stream's last data is shown with that time, and not as a warning. */
 static void put_call(struct tk_page *page, const struct tk_top_call *call, int width) {
   char age[TK_FORMAT_BYTES], at[TC_TIME_BYTES], as_of[TC_TIME_BYTES + 10] = "";
@@ -183,7 +190,7 @@ static void put_list(struct tk_page *page, const struct tk_top_model *m,
       put_stream(page, &m->stream[i]);
     break;
   case CALLS:
-    put(page, TK_LOOK_HEADING, "      AGE   GOROUTINE  BLOCKED NOW: %s",
+    put(page, TK_LOOK_HEADING, "      AGE %11s  BLOCKED NOW: %s", who_calls(m),
         tk_format_count(m->calls_total, count));
     if (m->calls == 0) put(page, TK_LOOK_DIM, "no system call is blocked");
     for (size_t i = 0; i < m->calls && i < rows; i++)

@@ -12,6 +12,7 @@
 #include "pack/trim.h"
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/text.h"
+#include "tools/tracectl/report/words.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/top/alerts.h"
 
@@ -58,7 +59,7 @@ static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
 }
 
 /* Formats the reports of a kind; returns NULL if memory cannot be allocated. */
-static char *text_of(const struct tk_report_set *set, const char *kind, unsigned columns) {
+static char *text_of(struct tk_report_set *set, const char *kind, unsigned columns) {
   char *text = NULL;
   size_t bytes, shown = 0;
   FILE *out = open_memstream(&text, &bytes);
@@ -71,7 +72,8 @@ static char *text_of(const struct tk_report_set *set, const char *kind, unsigned
     if (strcmp(set->report[i]->kind, kind) != 0) continue;
     if (shown++ > 0) fputc('\n', out);
     tp_report_trim(set->report[i], REPORT_ROWS);
-    tk_report_print(set->report[i], NULL, &style);
+    if (tk_report_words(&set->arena, set->report[i]) == TB_OK)
+      tk_report_print(set->report[i], NULL, &style);
   }
   if (fclose(out) == 0) return text;
   free(text);
@@ -79,8 +81,7 @@ static char *text_of(const struct tk_report_set *set, const char *kind, unsigned
 }
 
 /* Call with the lock. If the kind was changed during the request, the next round shows it. */
-static void show_report(struct tk_poll *p, const struct tk_report_set *set,
-                        enum to_analysis_kind kind) {
+static void show_report(struct tk_poll *p, struct tk_report_set *set, enum to_analysis_kind kind) {
   if (kind != p->kind) return;
   if (kind == TO_ANALYSIS_KINDS)
     tk_top_show_report(p->model, NULL, NULL);
