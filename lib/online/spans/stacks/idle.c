@@ -269,9 +269,11 @@ static tb_rc add_rule(struct to_idle *idle, const struct to_idle_rule *rule) {
 static tb_rc add_builtin(struct to_idle *idle) {
   for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
     const char *reason = builtin[i].reason, *name = builtin[i].pattern;
+    bool is_not = name[0] == '!';
     struct to_idle_rule rule = { .bits =
                                      bits_of_known((struct to_string){ reason, strlen(reason) }),
-                                 .name = { name, strlen(name) } };
+                                 .is_not = is_not,
+                                 .name = { name + is_not, strlen(name + is_not) } };
     cut_stars(&rule);
     TB_TRY(add_rule(idle, &rule));
   }

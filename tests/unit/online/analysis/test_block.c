@@ -421,7 +421,16 @@ Test(an_block, a_call_of_the_agent_is_idle_not_blocked) {
 /* ---- a C program ---- */
 
 enum { CONDITION = 1, POLL = 2, LOCK = 3 }; /* strings */
-enum { COND_WAIT = 1, EPOLL_WAIT = 2, WORKS = 3, ASKS = 4, MUTEX_LOCK = 5, HELPS = 6 };
+enum {
+  COND_WAIT = 1,
+  EPOLL_WAIT = 2,
+  WORKS = 3,
+  ASKS = 4,
+  MUTEX_LOCK = 5,
+  HELPS = 6,
+  ROW_LOCK = 7,
+  CLIENT = 8
+};
 
 /* Without stacks: each is the name of a call, or of the function that a thread began with. */
 static const struct to_generation c_gen = {
@@ -435,7 +444,13 @@ static const struct to_generation c_gen = {
              [MUTEX_LOCK] = { { 120, 0, "pthread_mutex_lock", "" } },
              [WORKS] = { { 200, 0, "job_worker", "" } },
              [ASKS] = { { 210, 0, "ask_for_prices", "" } },
-             [HELPS] = { { 220, 0, "IOThreadMain", "" } } },
+             [HELPS] = { { 220, 0, "IOThreadMain", "" } },
+             [ROW_LOCK] = { { 110, 0, "epoll_wait", "" },
+                            { 310, 0, "WaitLatch", "" },
+                            { 320, 0, "ProcSleep", "" } },
+             [CLIENT] = { { 110, 0, "epoll_wait", "" },
+                          { 300, 0, "WaitEventSetWait", "" },
+                          { 330, 0, "secure_read", "" } } },
 };
 
 /* A thread that begins with this function, and waits for so long. */
@@ -485,17 +500,21 @@ static void check_c_waits(const char *patterns, uint64_t blocked_ns, uint64_t id
   wait_in(&t, 6, ASKS, POLL, EPOLL_WAIT, 4);
   wait_in(&t, 7, WORKS, LOCK, MUTEX_LOCK, 8);
   wait_in(&t, 8, HELPS, LOCK, MUTEX_LOCK, 16);
+  wait_in(&t, 9, ASKS, POLL, ROW_LOCK, 32);
+  wait_in(&t, 10, ASKS, POLL, CLIENT, 64);
   const struct to_report *r = report(&t, TO_ANALYSIS_BLOCK);
   cr_assert_eq(r->program, TO_PROGRAM_C);
-  cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, blocked_ns, "%s", patterns);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, blocked_ns, "\"%s\": %d", patterns,
+               (int)tt_distribution(r, "blocked")->sum.total_ns);
   cr_assert_eq(tt_distribution(r, "idle")->sum.total_ns, idle_ns, "%s", patterns);
   tt_analyses_close(&t);
 }
 
 Test(an_block, a_c_programs_event_loop_and_its_workers_are_idle_by_the_function_they_began_with) {
-  check_c_waits("", 2 + 8, 1 + 4 + 16);
-  check_c_waits("sync (condition):ask_*", 8, 1 + 2 + 4 + 16);
-  check_c_waits("!network (poll):*", 2 + 4 + 8, 1 + 16);
-  check_c_waits("!job_worker", 1 + 2 + 8, 4 + 16);
-  check_c_waits("!*", 31, 0);
+  check_c_waits("", 2 + 8 + 32, 1 + 4 + 16 + 64);
+  check_c_waits("sync (condition):ask_*", 8 + 32, 1 + 2 + 4 + 16 + 64);
+  check_c_waits("!network (poll):*", 2 + 4 + 8 + 32 + 64, 1 + 16);
+  check_c_waits("network (poll):ProcSleep", 2 + 8, 1 + 4 + 16 + 32 + 64);
+  check_c_waits("!job_worker", 1 + 2 + 8 + 32, 4 + 16 + 64);
+  check_c_waits("!*", 127, 0);
 }
