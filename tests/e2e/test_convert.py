@@ -289,6 +289,16 @@ class OtherFormats(Convert):
         where = "SELECT f.function, f.line, count(*) FROM spans s JOIN frames f ON f.stack=s.stack AND f.depth=0 GROUP BY 1, 2 ORDER BY 1, 2"
         self.assertEqual([list(row) for row in database.execute(where)], [list(row.values()) for row in self.rows(trace, where)])
 
+    def test_columns_are_chosen(self):
+        trace = self.trace("g26-annot")
+        for to, form in (("csv", "--csv"), ("json", "--json")):
+            got = self.convert(to, trace, "--columns", "duration_ns, kind,state").read_bytes()
+            self.assertEqual(got, self.tracectl("query", form, trace, "SELECT duration_ns, kind, state FROM spans WHERE 1").stdout)
+            got = self.convert(to, trace, "--table", "events", "--columns", "args").read_bytes()
+            self.assertEqual(got, self.tracectl("query", form, trace, "SELECT args FROM events WHERE 1").stdout)
+            got = self.convert(to, trace, "--table", "stops").read_bytes()
+            self.assertEqual(got, self.tracectl("query", form, trace, "SELECT * FROM stops").stdout)
+
     def test_what_comes_before_a_fault_is_written(self):
         trace = self.trace("g26-gens")
         torn = self.folder / "torn"
@@ -321,6 +331,10 @@ class OtherFormats(Convert):
         trace = self.trace("g26-gens")
         for words, says in ((("--to", "gif"), "--to 'gif': use perfetto, chrome"), ((), "--to is required"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
                             (("--to", "csv", "--table", "x y"), "no table 'x y'"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
+                            (("--to", "chrome", "--columns", "kind"), "--columns is for json and csv only"),
+                            (("--to", "csv", "--columns", "kind,stat"), "spans has no column 'stat'; 'tracectl query --schema spans' lists them"),
+                            (("--to", "csv", "--columns", "kind,,state"), "spans has no column ''"), (("--to", "json", "--columns", "kind state"), "spans has no column"),
+                            (("--to", "csv", "--columns", "kind,KIND"), "'KIND' is given twice"), (("--to", "csv", "--columns", "reason", "--table", "stops"), "stops is a view"),
                             (("--to", "pprof"), "tracectl report KIND FILE --pprof OUT"),
                             (("--to", "collapsed", "--of", "all"), "--of 'all': use samples, waiting")):
             self.assertIn(says, self.tracectl("convert", *words, trace, "-o", self.folder / "x", expect=2).err)

@@ -102,6 +102,24 @@ class Query(Case):
         self.assertEqual([line.split() for line in lines], [["a", "b", "c"], ["1", 'x,"y"'], ["22", "two?lines", "1.5"]])
         self.assertEqual(self.tracectl("query", "--csv", trace, "SELECT 1 AS one WHERE 0").out.split(), ["one"])
 
+    def test_any_value_is_valid_json(self):
+        trace = self.trace("g25-mix")
+        hostile = "".join(map(chr, (*range(1, 160), 0xD7FF, 0xFFFD, 0x1F600)))
+        sql = f"""SELECT '{hostile.replace("'", "''")}' AS t, x'ff00' AS b, 1 AS twice, 2.0 AS r, 9e999 AS i, -9223372036854775808 AS n, '' AS e, 3 AS twice,
+                  '{"long " * 1000}' AS long, 4 AS "a ""name" """
+        line = self.tracectl("query", "--json", trace, sql).out
+        self.assertTrue(line.isascii())
+        self.assertEqual(json.loads(line), {"t": hostile, "b": "\ufffd", "twice": 3, "r": 2.0, "i": None, "n": -2**63, "e": "", "long": "long " * 1000, 'a "name': 4})
+
+    def test_a_statement_that_only_chooses_columns_gives_what_sql_gives(self):
+        trace = self.trace("g26-annot")
+        for what in ("* FROM spans", "duration_ns,kind FROM spans;", "args, event, Goroutine FROM events", "stack /* its number */ FROM stacks", "* FROM logs",
+                     "kind, kind FROM spans", "rowid, kind FROM spans", "* FROM stops", "* FROM generations"):
+            for form in ("--csv", "--json"):
+                direct = self.tracectl("query", form, trace, "SELECT " + what).out
+                self.assertEqual(direct, self.tracectl("query", form, trace, f"SELECT {what.rstrip(';')} WHERE 1").out, what)
+                self.assertGreater(direct.count("\n"), form == "--csv", what)
+
     def test_a_query_only_reads_and_errors_point_at_the_place(self):
         trace = self.trace("g25-mix")
         for sql, words in (("ATTACH 'x.db' AS x", "ATTACH is refused"), ("CREATE TABLE t(a)", "CREATE is refused"), ("DROP TABLE spans", "DROP is refused"),

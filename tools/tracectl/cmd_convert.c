@@ -24,7 +24,7 @@ static const struct tk_format *const timelines[] = { &tk_format_perfetto, &tk_fo
 
 struct convert_options {
   struct tk_inputs inputs;
-  const char *path, *table;
+  const char *path, *table, *columns;
   unsigned form, stacks; /* NOT_GIVEN if absent */
   struct tk_convert_ask ask;
 };
@@ -60,6 +60,8 @@ static int check_options(struct convert_options *o) {
     return tk_usage("convert", "-o OUT is required; - is standard output");
   if (o->table != NULL && o->form != JSON && o->form != CSV)
     return tk_usage("convert", "--table is for json and csv only");
+  if (o->columns != NULL && o->form != JSON && o->form != CSV)
+    return tk_usage("convert", "--columns is for json and csv only");
   if (o->stacks != NOT_GIVEN && o->form != COLLAPSED)
     return tk_usage("convert", "--of is for collapsed only");
   if (o->form == SQLITE && strcmp(o->path, "-") == 0)
@@ -92,25 +94,51 @@ static int check_table(const char *table, bool *out_is_view) {
   return tk_usage("convert", "--table: no table '%s'; did you mean '%s'?", table, nearest.best);
 }
 
+static int check_columns(const struct tk_export *ask, bool is_view) {
+  const char *name;
+  size_t len;
+
+  if (is_view && ask->columns != NULL)
+    return tk_usage("convert",
+                    "--columns: %s is a view: 'tracectl query --csv' chooses its columns",
+                    ask->table);
+  if (is_view) return TK_DONE;
+  enum tk_export_fault fault = tk_export_check(ask, &name, &len);
+  if (fault == TK_EXPORT_NO_COLUMN)
+    return tk_usage("convert",
+                    "--columns: %s has no column '%.*s'; 'tracectl query --schema %s' "
+                    "lists them",
+                    ask->table, (int)len, name, ask->table);
+  if (fault == TK_EXPORT_TWICE)
+    return tk_usage("convert", "--columns: '%.*s' is given twice", (int)len, name);
+  return TK_DONE;
+}
+
+static int write_view(struct tk_traces *traces, const struct tk_export *ask, FILE *file) {
+  char sql[80];
+
+  snprintf(sql, sizeof sql, "SELECT * FROM %s", ask->table);
+  return tk_sql_run(traces, sql, ask->format == TK_RECORD_CSV ? TK_ROWS_CSV : TK_ROWS_JSON, file);
+}
+
 static int write_rows(const struct convert_options *o, struct tk_traces *traces) {
-  const char *table = o->table != NULL ? o->table : "spans";
+  const struct tk_export ask = { .verb = "convert",
+                                 .table = o->table != NULL ? o->table : "spans",
+                                 .columns = o->columns,
+                                 .format = o->form == CSV ? TK_RECORD_CSV : TK_RECORD_JSON };
   struct tk_out_set *files = NULL;
   struct tb_diag diag;
   bool is_view;
   FILE *file;
-  char sql[80];
 
-  int code = check_table(table, &is_view);
+  int code = check_table(ask.table, &is_view);
+  if (code == TK_DONE) code = check_columns(&ask, is_view);
   if (code != TK_DONE) return code;
-  snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
   tb_diag_clear(&diag);
   tb_rc rc = tk_out_new(&diag, &files);
   if (rc == TB_OK) rc = tk_out_begin(files, o->path, &diag, &file);
   code = TK_FAILED;
-  if (rc == TB_OK)
-    code = o->form == CSV && !is_view
-               ? tk_table_csv(traces, table, file)
-               : tk_sql_run(traces, sql, o->form == CSV ? TK_ROWS_CSV : TK_ROWS_JSON, file);
+  if (rc == TB_OK) code = is_view ? write_view(traces, &ask, file) : tk_export(&ask, traces, file);
   if (rc == TB_OK && code != TK_USAGE) rc = tk_out_publish(files, &diag);
   tk_out_free(files);
   if (rc == TB_IO && strcmp(o->path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
@@ -153,6 +181,8 @@ const struct tk_option tk_convert_options[] = {
   TK_OPTION('o', "output", "OUT", tk_read_text, AT(path), "the file; - is standard output"),
   TK_OPTION(0, "table", "NAME", tk_read_text, AT(table),
             "for json and csv: a table of query; default: spans"),
+  TK_OPTION(0, "columns", "LIST", tk_read_text, AT(columns),
+            "only these of its columns, in this order: kind,state,duration_ns"),
   TK_OPTION(0, "otlp", "URL", tk_read_text, AT(ask.options.url),
             "send otlp to URL/v1/traces, otlp-metrics to URL/v1/metrics; headers: "
             "OTEL_EXPORTER_OTLP_HEADERS"),

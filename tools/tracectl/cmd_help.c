@@ -37,7 +37,7 @@ void tk_help_verb(const struct tk_verb *verb) {
     if (strcmp(e->verb, verb->name) == 0) printf("  %s\n      %s\n", e->command, e->about);
 }
 
-/* What other programs call it. */
+/* Names that other programs have for it. */
 static const char *command_meant(const char *name) {
   static const struct {
     const char *name, *command;

@@ -163,7 +163,7 @@ static const char *near(const struct names *names, const char *word) {
   return part;
 }
 
-/* What is no kind of spans, but is there. */
+/* Names the place of a word that is not a kind of spans. */
 static const char *elsewhere(const struct names *names, const char *word) {
   static const struct {
     const char *part, *where;

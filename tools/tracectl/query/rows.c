@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/query/rows.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,65 +12,74 @@ enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
 
 void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out) {
   *rows = (struct tk_rows){ .format = format, .out = out };
-  tk_csv_begin(&rows->line, out);
 }
 
 void tk_rows_fini(struct tk_rows *rows) {
+  if (rows->source != NULL) tk_record_fini(&rows->record);
   for (size_t i = 0; i < rows->cells; i++) free(rows->cell[i]);
+  free(rows->source);
   free(rows->cell);
   free(rows->width);
 }
 
-static json_t *json_value(sqlite3_stmt *s, int i) {
-  switch (sqlite3_column_type(s, i)) {
-  case SQLITE_NULL: return json_null();
-  case SQLITE_INTEGER: return json_integer(sqlite3_column_int64(s, i));
-  case SQLITE_FLOAT: return json_real(sqlite3_column_double(s, i));
-  default: {
-    const char *text = (const char *)sqlite3_column_text(s, i);
-    json_t *value = json_stringn(text, (size_t)sqlite3_column_bytes(s, i));
-    return value != NULL ? value : json_string("\xef\xbf\xbd"); /* not UTF-8 */
+/* ---- for programs ---- */
+
+/* Columns may have the same name: an object then has the last one's value at the place of the first. */
+static int choose_columns(struct tk_rows *rows, sqlite3_stmt *s, const char **name) {
+  int n = 0;
+
+  for (int i = 0; i < rows->columns; i++) {
+    const char *own = sqlite3_column_name(s, i);
+    int at = n;
+    for (int k = 0; rows->format == TK_ROWS_JSON && k < n; k++)
+      if (strcmp(name[k], own) == 0) at = k;
+    name[at] = own;
+    rows->source[at] = i;
+    n += at == n;
   }
-  }
+  return n;
 }
 
-static bool put_json(const struct tk_rows *rows, sqlite3_stmt *s) {
-  json_t *row = json_object();
-  bool whole = row != NULL;
+static bool begin_records(struct tk_rows *rows, sqlite3_stmt *s) {
+  enum tk_record_format format = rows->format == TK_ROWS_CSV ? TK_RECORD_CSV : TK_RECORD_JSON;
+  int all = rows->columns = sqlite3_column_count(s);
+  const char **name = calloc((size_t)all + 1, sizeof *name);
 
-  for (int i = 0; i < sqlite3_column_count(s); i++)
-    whole = whole && json_object_set_new(row, sqlite3_column_name(s, i), json_value(s, i)) == 0;
-  if (whole) whole = json_dumpf(row, rows->out, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
-  if (whole) putc('\n', rows->out);
-  json_decref(row);
-  return whole || ferror(rows->out) != 0;
+  rows->source = calloc((size_t)all + 1, sizeof *rows->source);
+  bool whole = name != NULL && rows->source != NULL;
+  if (whole) rows->columns = choose_columns(rows, s, name);
+  whole = whole && tk_record_init(&rows->record, format, rows->out, name, (size_t)rows->columns);
+  if (whole) tk_record_head(&rows->record, name);
+  if (!whole) free(rows->source);
+  if (!whole) rows->source = NULL;
+  free(name);
+  return whole;
 }
 
-static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
-  if (rows->head_is_out) return;
-  rows->head_is_out = true;
-  for (int i = 0; i < sqlite3_column_count(s); i++) {
-    const char *name = sqlite3_column_name(s, i);
-    tk_csv_text(&rows->line, name, strlen(name));
-  }
-  tk_csv_end(&rows->line);
+/* The statement is used by one thread: its values need no protection. */
+static void put_value(struct tk_rows *rows, sqlite3_value *value) {
+  struct tk_record *record = &rows->record;
+  int type = sqlite3_value_type(value);
+  const char *text;
+
+  if (type == SQLITE_INTEGER)
+    tk_record_number(record, sqlite3_value_int64(value));
+  else if (type == SQLITE_FLOAT && rows->format == TK_ROWS_JSON)
+    tk_record_real(record, sqlite3_value_double(value));
+  else if ((text = (const char *)sqlite3_value_text(value)) != NULL)
+    tk_record_text(record, text, (size_t)sqlite3_value_bytes(value));
+  else
+    tk_record_none(record);
 }
 
-static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
-  struct tk_csv_line *line = &rows->line;
-
-  put_csv_head(rows, s);
-  for (int i = 0, columns = sqlite3_column_count(s); i < columns; i++) {
-    const char *text;
-    if (sqlite3_column_type(s, i) == SQLITE_INTEGER)
-      tk_csv_number(line, sqlite3_column_int64(s, i));
-    else if ((text = (const char *)sqlite3_column_text(s, i)) != NULL)
-      tk_csv_text(line, text, (size_t)sqlite3_column_bytes(s, i));
-    else
-      tk_csv_none(line);
-  }
-  tk_csv_end(line);
+static bool put_record(struct tk_rows *rows, sqlite3_stmt *s) {
+  if (rows->source == NULL && !begin_records(rows, s)) return false;
+  for (int i = 0; i < rows->columns; i++) put_value(rows, sqlite3_column_value(s, rows->source[i]));
+  tk_record_end(&rows->record);
+  return true;
 }
+
+/* ---- for people ---- */
 
 /* Copies the text without characters that would move the cursor. */
 static char *printable(const char *text) {
@@ -148,14 +156,10 @@ static bool put_text(struct tk_rows *rows, sqlite3_stmt *s) {
 }
 
 bool tk_rows_put(struct tk_rows *rows, sqlite3_stmt *s) {
-  switch (rows->format) {
-  case TK_ROWS_JSON: return put_json(rows, s);
-  case TK_ROWS_CSV: put_csv(rows, s); return true;
-  default: return put_text(rows, s);
-  }
+  return rows->format == TK_ROWS_TEXT ? put_text(rows, s) : put_record(rows, s);
 }
 
 bool tk_rows_end(struct tk_rows *rows, sqlite3_stmt *s) {
-  if (rows->format == TK_ROWS_CSV) put_csv_head(rows, s);
-  return rows->format != TK_ROWS_TEXT || put_first(rows, s);
+  if (rows->format == TK_ROWS_TEXT) return put_first(rows, s);
+  return rows->source != NULL || begin_records(rows, s);
 }

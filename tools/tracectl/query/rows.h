@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "tools/tracectl/term/csv.h"
+#include "tools/tracectl/term/record.h"
 
 enum tk_rows_format { TK_ROWS_TEXT, TK_ROWS_JSON, TK_ROWS_CSV };
 
@@ -20,8 +20,8 @@ struct tk_rows {
   int *width;  /* widths of text; NULL: not known yet */
   char **cell; /* first rows, buffered until the widths are known */
   size_t cells, room;
-  bool head_is_out;
-  struct tk_csv_line line;
+  struct tk_record record; /* for programs, from the first row on */
+  int *source; /* a record's columns, as the statement numbers them; NULL: not yet begun */
 };
 
 void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out);

@@ -9,6 +9,8 @@
 #include "tools/tracectl/names/aggregates.h"
 #include "tools/tracectl/names/compared.h"
 #include "tools/tracectl/names/names.h"
+#include "tools/tracectl/names/plain.h"
+#include "tools/tracectl/query/export.h"
 #include "tools/tracectl/query/findings.h"
 #include "tools/tracectl/query/profile.h"
 #include "tools/tracectl/query/tables.h"
@@ -256,12 +258,31 @@ int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path) 
   return code;
 }
 
+/* Returns false if the statement needs SQL, or its rows are for people. */
+static bool is_export(const char *sql, enum tk_rows_format format, struct tk_plain *plain,
+                      struct tk_export *out) {
+  const char *name;
+  size_t len;
+
+  if (format == TK_ROWS_TEXT || !tk_plain_select(sql, plain)) return false;
+  *out = (struct tk_export){ .verb = "query",
+                             .table = plain->table,
+                             .columns = plain->columns[0] != 0 ? plain->columns : NULL,
+                             .format = format == TK_ROWS_CSV ? TK_RECORD_CSV : TK_RECORD_JSON };
+  return tk_export_check(out, &name, &len) == TK_EXPORT_FITS;
+}
+
 int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out) {
   struct query q = { .sql = sql };
   sqlite3_stmt *statement = NULL;
+  struct tk_export export;
+  struct tk_plain plain;
 
   int code = open_query(&q, traces, &statement);
-  if (code == TK_DONE) code = run_statement(&q, statement, format, out);
+  if (code == TK_DONE && is_export(sql, format, &plain, &export))
+    code = tk_export(&export, traces, out);
+  else if (code == TK_DONE)
+    code = run_statement(&q, statement, format, out);
   sqlite3_finalize(statement);
   sqlite3_close(q.db);
   return code;
