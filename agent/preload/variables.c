@@ -47,7 +47,7 @@ static bool is_unknown(void *self, const char *word, size_t n) {
     return false;
   }
   snprintf(v->fault, sizeof v->fault,
-           "TRACEAGENT_TRACE: \"%.*s\" is none of threads, locks, sleeps, polls, calls, heap",
+           "TRACEAGENT_TRACE: \"%.*s\" is not one of threads, locks, sleeps, polls, calls, heap",
            n > 40 ? 40 : (int)n, word);
   return true;
 }

@@ -30,7 +30,7 @@ static tb_rc read_lanes(char *text, struct tb_diag *diag, uint32_t *out) {
     if (kind == TO_LANE_KINDS)
       return tb_fail(
           diag, TB_PROTOCOL,
-          "lanes: \"%.40s\" is none of count, metric, range, log, sample, task, proc, thread, "
+          "lanes: \"%.40s\" is not one of count, metric, range, log, sample, task, proc, thread, "
           "group, goroutine, region",
           word);
     *out |= 1u << kind;

@@ -230,7 +230,7 @@ static tb_rc take_arg(struct reading *r, struct word word, struct tw_own_event *
 
   if (!is_name(word, TW_ARG_LABEL_MAX))
     return REFUSE(r, TB_BROKEN,
-                  "event %s: argument %u is no name(_type)? of at most %d letters, digits and _",
+                  "event %s: argument %u is not a name(_type)? of at most %d letters, digits and _",
                   spec->name, spec->nargs + 1u, TW_ARG_LABEL_MAX);
   if (spec->nargs == TW_TIMED_ARGS_MAX)
     return REFUSE(r, TB_BROKEN, "event %s has more than %d arguments", spec->name,

@@ -126,6 +126,11 @@ class Manual(Case):
         self.assertEqual(sorted(sum(shown, ["help"])), sorted(self.verbs))
         self.assertIn("'tracectl help connect'", self.help())
 
+    def test_help_fits_into_a_hundred_columns(self):
+        for verb in ("", *(json.loads(row)["verb"] for row in self.tracectl("help", "--json").out.splitlines())):
+            for line in self.tracectl("help", *filter(None, [verb])).out.splitlines():
+                self.assertLessEqual(len(line), 100, f"help {verb}: {line}")
+
     def test_help_has_each_row_of_the_table_and_one_line_for_connecting(self):
         for verb in self.verbs:
             text = " ".join(self.help(verb).split())

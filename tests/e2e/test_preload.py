@@ -450,7 +450,7 @@ class Preload(PreloadCase):
         program = self.unchanged()
         for change, said in (({"TRACEAGENT_SERVER": "nowhere"}, '"nowhere" is not HOST:PORT'),
                              ({"TRACEAGENT_CERTS": "/none"}, "/none/ca.pem"),
-                             ({"TRACEAGENT_TRACE": "locks,loks"}, '"loks" is none of threads, locks'),
+                             ({"TRACEAGENT_TRACE": "locks,loks"}, '"loks" is not one of threads, locks'),
                              ({"TRACEAGENT_GENERATION_MS": "1s"}, 'TRACEAGENT_GENERATION_MS: "1s" is not a number'),
                              ({"TRACEAGENT_SERVICE": "a b"}, 'service "a b"')):
             with self.subTest(said):

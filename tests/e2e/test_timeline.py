@@ -249,7 +249,7 @@ class Timeline(Served, TimelineCase):
             ("spans", {**newest, "from": "2001-01-01T00:00:00Z", "to": "2001-01-02T00:00:00Z"}, 404, "no generation of that time"),
             ("spans", {**newest, "from": "soon", "to": "now"}, 400, '"soon" is not a time'),
             ("spans", {**newest, "px": "9000"}, 400, "px=9000 is not a whole number from 1 to 8192"),
-            ("spans", {**newest, "lanes": "proc,procs"}, 400, '"procs" is none of count'),
+            ("spans", {**newest, "lanes": "proc,procs"}, 400, '"procs" is not one of count'),
             ("spans", {**newest, "goroutines": "1,x"}, 400, "goroutines=x is not"),
             ("spans", {**newest, "format": "xml"}, 400, "not one of json, binary"),
             ("span", {**newest, "gen": 1, "ns": 5}, 400, "one of goroutine, proc, thread"),

@@ -201,7 +201,7 @@ const struct tk_option tk_certs_options[] = {
             "how long the certificate is valid, default: 730, an authority's renewal 3650, at most "
             "as long as the authority; for revoke, until the next list is due"),
   TK_OPTION(0, "authority-days", "N", read_days, AT(authority_days),
-            "the same of the authority that init makes, default: 3650"),
+            "the same for the authority that init makes, default: 3650"),
   TK_OPTION(0, "new-key", NULL, tk_read_flag, AT(new_key), "renew with another key"),
   TK_OPTION(
       0, "p12", NULL, tk_read_flag, AT(pack),

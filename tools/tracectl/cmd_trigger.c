@@ -259,7 +259,7 @@ const struct tk_option tk_trigger_options[] = {
   TK_HELP("test RULE", "when it would have fired in these traces, or in what a collector has"),
   TK_HELP("test @FILE", "as test RULE, for a file with one rule a line"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a rule, or each time one fires"),
-  TK_HELP(NULL, "For test, but the options that name the collector:"),
+  TK_HELP(NULL, "For test (the options that name the collector are for all):"),
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };

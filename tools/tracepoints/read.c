@@ -131,7 +131,7 @@ static bool refuse_shape(const struct words *w) {
   static const struct {
     const char *word, *why;
   } shapes[] = {
-    { "[", "an array is no parameter of an event: write a pointer" },
+    { "[", "an event's parameter cannot be an array: use a pointer" },
     { "(", "a pointer to a function needs a name of its own: give it one with typedef" },
     { ".", "an event takes a fixed number of arguments" },
     { "=", "a parameter has no default" },

@@ -265,7 +265,7 @@ const struct tk_table_of tk_tables[] = {
     fill_kinds },
   { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
   { "params", "PATH,PARAMETER,TYPE,DEFAULT,>MIN,>MAX,ABOUT",
-    "What may stand behind the `?` of the collector's paths.", fill_params },
+    "Query parameters of the collector's paths.", fill_params },
   { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,SINCE GO,ABOUT",
     "Every kind of range a trace may hold.", fill_ranges },
   { "reasons", "REASON,SHOWN AS,ID,SINCE GO,CLASS,ABOUT",

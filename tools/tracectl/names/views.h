@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of `spans` by the names that people look for: system calls, stops of the world, waits. */
+/* Views of `spans` by the names that people look for: system calls, stop-the-world pauses, waits. */
 #ifndef TK_NAMES_VIEWS_H
 #define TK_NAMES_VIEWS_H
 

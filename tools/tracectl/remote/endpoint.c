@@ -147,7 +147,7 @@ static tb_rc set_url(const char *url, struct tb_diag *diag, struct tk_endpoint *
         url);
   if (!out->tls && !starts(url, "http://"))
     return tb_fail(diag, TB_BROKEN,
-                   "--server: \"%.80s\" is no URL of HTTP; a collector is asked over that: "
+                   "--server: \"%.80s\" is not an HTTP URL: use "
                    "HOST:PORT, http://... or https://...",
                    url);
   size_t len = strcspn(host, "/?#");

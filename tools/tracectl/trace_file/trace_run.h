@@ -34,6 +34,6 @@ struct tk_trace_run {
 bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out);
 
 tk_read_fn tk_read_threads; /* for --threads 1|2: unsigned */
-#define TK_THREADS_ABOUT "2: the next generation is read while the one before is ordered"
+#define TK_THREADS_ABOUT "2: the next generation is read while the previous one is ordered"
 
 #endif
