@@ -68,5 +68,7 @@ int tk_cmd_anonymize(int argc, char **argv) {
   if (code != TK_DONE) return code;
   if (optind + 1 != argc) return tk_usage("anonymize", "one FILE is required");
   if (out == NULL) return tk_usage("anonymize", "-o OUT is required; - is standard output");
+  if (tk_out_is_same(argv[optind], out))
+    return tk_usage("anonymize", "-o: '%s' is the trace itself, which would be overwritten", out);
   return write_file(argv[optind], out);
 }

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "pack/report_read.h"
 #include "proto/pprof.pb-c.h"
+#include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { CHUNK_BYTES = 256 << 10, NAME_BYTES = 128 };
@@ -301,6 +302,8 @@ static tb_rc pack_profile(struct tk_profile *p, struct tb_buf *out) {
 static tb_rc write_gzip(const char *path, const struct tb_buf *packed, struct tb_diag *diag) {
   bool to_stdout = strcmp(path, "-") == 0;
 
+  if (tk_out_is_trace(path))
+    return tb_fail(diag, TB_REFUSED, "'%s' is a Go trace, which would be overwritten", path);
   errno = 0;
   gzFile file = to_stdout ? gzdopen(dup(STDOUT_FILENO), "wb") : gzopen(path, "wb");
   if (file == NULL)

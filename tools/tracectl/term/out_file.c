@@ -124,6 +124,13 @@ bool tk_out_is_trace(const char *path) {
   return is_trace;
 }
 
+bool tk_out_is_same(const char *path, const char *other) {
+  struct stat a, b;
+
+  return !is_straight(other) && stat(path, &a) == 0 && stat(other, &b) == 0 &&
+         a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 void tk_out_free(struct tk_out_set *set) {
   if (set == NULL) return;
   signal(SIGINT, SIG_DFL);

@@ -29,5 +29,7 @@ TB_MUST tb_rc tk_out_publish(struct tk_out_set *set, struct tb_diag *diag);
 
 /* Is the file a trace? Then a verb that writes other files takes its name for a slip. */
 bool tk_out_is_trace(const char *path);
+/* Are both the same file? */
+bool tk_out_is_same(const char *path, const char *other);
 
 #endif
