@@ -97,7 +97,7 @@ class BadInput(Served):
                 ({"SERVER": long}, "server", True),
                 ({"CERTS": None}, "ca is not given (TRACEAGENT_CERTS)", True),
                 ({"CERTS": ""}, "ca.pem", True),
-                ({"CERTS": long}, "CA xxx", True),
+                ({"CERTS": long}, "folder of certificates xxx", True),
                 ({"SERVICE": "a b"}, 'service "a b"', True),
                 ({"SERVICE": ""}, "service", True),
                 ({"SERVICE": long}, "service", True),

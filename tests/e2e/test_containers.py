@@ -156,7 +156,9 @@ class Containers(Case):
             self.skipTest(f"skipped, because {why}")
         certs, collector, redis = (self._container(services[name]) for name in ("certs", "collector", "redis"))
         self.user = int(self._buildah("run", collector, "--", "id", "-u"))
-        self.assertNotEqual(self.user, 0)
+        image = json.loads(self._buildah("inspect", collector))["OCIv1"]["config"]
+        self.assertEqual((image["User"], self.user), ("999", 999), "kubelet verifies runAsNonRoot by the number")
+        self.assertEqual(sorted(image["ExposedPorts"]), ["7070/tcp", "7071/tcp", "7073/tcp", "9090/tcp"])
         self.run_program(*self._run(certs, services["certs"]), env=self._environment())
         self.assertEqual(sorted(path.name for path in (self.store / "volumes/agent").iterdir()), ["agent.key", "agent.pem", "ca.pem"])
         self.spawn("collector", *self._run(collector, services["collector"]), env=self._environment())

@@ -20,7 +20,7 @@ tb_rc tb_cert_path(const char *dir, const char *role, enum tb_cert_file file, st
 
   if (snprintf(out, PATH_MAX, "%s/%s%s", dir, stem, names[file].suffix) >= PATH_MAX ||
       snprintf(other, sizeof other, "%s/%s", dir, names[file].other) >= PATH_MAX)
-    return tb_fail(diag, TB_IO, "%.100s...: the path is too long", dir);
+    return tb_fail(diag, TB_IO, "folder of certificates %.60s...: the path is too long", dir);
   if (access(other, F_OK) != 0) return TB_OK;
   if (access(out, F_OK) == 0)
     return tb_fail(diag, TB_CORRUPT,
