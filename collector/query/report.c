@@ -104,11 +104,14 @@ static tb_rc take_sums(struct collecting *c) {
   return TB_OK;
 }
 
-static void put_sums_first(struct collecting *c, size_t reports, StreamReport **out) {
-  size_t sums = c->n - reports;
+/* Sums come first, then live streams, in the order of their begin. */
+static void put_in_order(struct collecting *c, size_t reports, StreamReport **out) {
+  size_t n = c->n - reports;
 
-  if (sums > 0) memcpy(out, c->reports + reports, sums * sizeof *out);
-  if (reports > 0) memcpy(out + sums, c->reports, reports * sizeof *out);
+  if (n > 0) memcpy(out, c->reports + reports, n * sizeof *out);
+  for (int ended = 0; ended < 2; ended++)
+    for (size_t i = 0; i < reports; i++)
+      if ((c->reports[i]->ended_wall_ns != 0) == ended) out[n++] = c->reports[i];
 }
 
 static tb_rc collect(struct collecting *c, const struct tc_report_select *select,
@@ -118,7 +121,7 @@ static tb_rc collect(struct collecting *c, const struct tc_report_select *select
   size_t reports = c->n;
   TB_TRY(take_sums(c));
   TB_TRY(tb_arena_alloc(&c->s->arena, (c->n + 1) * sizeof *reply->reports, &reply->reports));
-  put_sums_first(c, reports, reply->reports);
+  put_in_order(c, reports, reply->reports);
   reply->n_reports = c->n;
   return TB_OK;
 }

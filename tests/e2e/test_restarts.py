@@ -35,16 +35,13 @@ class CollectorRestarts(Case):
         return process
 
     def report(self, kind, instance):
-        rows = self.collector.json_lines("report", kind, "--service", "shop", "--instance", instance, "--top", "0")
-        return rows[0] if rows else None
+        """Returns the instance's report; None: there is none yet."""
+        done = self.collector.ask("report", kind, "--service", "shop", "--instance", instance, "--top", "0", "--json", expect=None)
+        return json.loads(done.out.splitlines()[0]) if done.returncode == 0 else None
 
     def report_of_waiting(self, instance, count):
         """Returns the contention report once it has all that is stuck."""
-        return wait_until(f"{count} wait", lambda: (r := self.json_or_none(instance)) and r["figures"]["waiting"] >= count and r)
-
-    def json_or_none(self, instance):
-        done = self.collector.ask("report", "contention", "--service", "shop", "--instance", instance, "--top", "0", "--json", expect=None)
-        return json.loads(done.out.splitlines()[0]) if done.returncode == 0 else None
+        return wait_until(f"{count} wait", lambda: (r := self.report("contention", instance)) and r["figures"]["waiting"] >= count and r)
 
     def queues(self, report):
         """Returns how many wait, by reason and by the program's function."""
@@ -59,6 +56,20 @@ class CollectorRestarts(Case):
         self.collector = Collector(self)
         self.start_stuck("one", 300, 40, 3)
         self.start_stuck("two", 0, 0, 60)
+        ended = self.start_stuck("three", 0, 0, 3)
+        wait_until("it is known", lambda: self.report("tasks", "three"))
+        ended.stdin.close()
+        wait_until("it has ended", lambda: self.report("tasks", "three")["ended_wall_ns"])
+        self.start_stuck("four", 0, 0, 3)
+        wait_until("all are known", lambda: self.report("tasks", "four"))
+        self.assertEqual([r["instance"] for r in self.collector.json_lines("report", "tasks", "--service", "shop")], ["", "one", "two", "four", "three"])
+        served = [json.loads(line) for line in self.collector.get("/api/v1/report/tasks?service=shop").splitlines()]
+        self.assertEqual([r["instance"] for r in served], ["", "one", "two", "four", "three"])
+        self.assertEqual([s["instance"] for s in self.collector.json_lines("status") if "stream" in s], ["four", "one", "two", "three"])
+        text = self.collector.ask("report", "tasks", "--service", "shop").out
+        self.assertEqual(text.splitlines()[0], "tasks  shop: 3 instances")
+        self.assertRegex(text, r"\n3 streams are added up; .*\n.*\n(  [0-9a-f]{8}  (one|two|four) +live .*\n){3}\n1 more stream of shop is not in it, .*\n.*\n  [0-9a-f]{8}  three +closed ")
+
         before = self.report_of_waiting("one", 340)
         stuck = {("channel send", "main.send"): 300, ("sync", "main.lock"): 40}
         self.assertLessEqual(stuck.items(), self.queues(before).items())
@@ -66,7 +77,7 @@ class CollectorRestarts(Case):
 
         wait_until("both have tasks", lambda: self.report("tasks", "two") and self.report("tasks", "two")["figures"]["latency"]["count"] > 3)
         why = self.collector.ask("why", "--service", "shop", "--slow", "checkout")
-        self.assertRegex(why.err, r"the slowest checkout of 2 streams took \S+ ms: shop/two, --stream [0-9a-f]{8}")
+        self.assertRegex(why.err, r"the slowest checkout of 4 streams took \S+ ms: shop/two, --stream [0-9a-f]{8}")
         self.assertRegex(why.out, r"^task \d+ \(checkout\) took [6-9]\d|^task \d+ \(checkout\) took \d{3}")
 
         self.collector.stop()  # all that was traced is analysed: after a kill it would be read again

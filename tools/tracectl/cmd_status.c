@@ -2,6 +2,7 @@
 /* tracectl status: the collector's health, and its streams. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/times.h"
@@ -105,13 +106,29 @@ static bool is_selected(const struct tk_selector *s, const stream_status *t) {
                              memcmp(t->stream.data, s->stream, sizeof s->stream) == 0));
 }
 
-/* Removes streams that are not selected from the reply, which nobody else uses. */
+static int rank_of(const stream_status *t) {
+  return strcmp(t->state, "live") == 0 ? 0 : strcmp(t->state, "waiting") == 0 ? 1 : 2;
+}
+
+/* Streams that are live come first, of the others those that ended last. */
+static int by_state(const void *a, const void *b) {
+  const stream_status *x = *(stream_status *const *)a, *y = *(stream_status *const *)b;
+  int order = rank_of(x) - rank_of(y);
+
+  if (order == 0 && rank_of(x) < 2) order = strcmp(x->service, y->service);
+  if (order == 0 && rank_of(x) < 2) order = strcmp(x->instance, y->instance);
+  if (order == 0) order = (x->last_wall_ns < y->last_wall_ns) - (x->last_wall_ns > y->last_wall_ns);
+  return order;
+}
+
+/* Removes streams that are not selected from the reply, which nobody else uses, and sorts the others. */
 static void select_streams(const struct tk_selector *selector, status_reply *reply) {
   size_t n = 0;
 
   for (size_t i = 0; i < reply->n_streams; i++)
     if (is_selected(selector, reply->streams[i])) reply->streams[n++] = reply->streams[i];
   reply->n_streams = n;
+  if (n > 0) qsort(reply->streams, n, sizeof(stream_status *), by_state);
 }
 
 static tb_rc ask(struct status_args *args, struct tb_diag *diag) {

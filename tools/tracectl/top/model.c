@@ -226,7 +226,7 @@ static void take_stop(struct tk_top_model *m, const struct tk_top_stream *s, con
   stop->count += stopped->count;
   stop->total_ns += stopped->total_ns;
   if (stopped->p99_ns > stop->p99_ns) stop->p99_ns = stopped->p99_ns;
-  if (stopped->max_ns < stop->max_ns) return;
+  if (stopped->max_ns <= stop->max_ns) return;
   stop->max_ns = stopped->max_ns;
   snprintf(stop->worst, sizeof stop->worst, "%s", s->who);
 }
@@ -243,6 +243,7 @@ static void take_stops(struct tk_top_model *m, struct tk_top_stream *s,
   const Distribution *stopped = tp_value_distribution(tp_report_figure(r, "stopped"));
   struct tp_table reasons;
 
+  if (rank_of(s->state) == rank_of("closed")) return;
   s->stw_share = tp_value_share(tp_report_figure(r, "wall_share"));
   if (stopped != NULL) s->stw_max_ns = stopped->max_ns;
   (void)tp_report_table(r, "by_reason", &reasons);
