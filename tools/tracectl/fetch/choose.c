@@ -36,8 +36,7 @@ static bool is_newer(const stream_status *a, const stream_status *b) {
   return a->last_wall_ns > b->last_wall_ns; /* neither has an archived generation */
 }
 
-/* --last counts from the newest generation of all streams. */
-static uint64_t begin_of(const struct tk_selector *s, const Tracecollect__V1__ListReply *page) {
+uint64_t tk_streams_begin(const struct tk_selector *s, const Tracecollect__V1__ListReply *page) {
   uint64_t newest = 0;
 
   if (s->last_ns == 0) return s->since_wall_ns;
@@ -46,8 +45,12 @@ static uint64_t begin_of(const struct tk_selector *s, const Tracecollect__V1__Li
   return newest > s->last_ns ? newest - s->last_ns : 0;
 }
 
+bool tk_stream_reaches(const stream_status *s, uint64_t since_wall_ns) {
+  return s->newest_wall_ns == 0 || s->newest_wall_ns >= since_wall_ns;
+}
+
 static bool is_candidate(const struct candidates *c, const stream_status *s) {
-  return s->generations > 0 && (s->newest_wall_ns == 0 || s->newest_wall_ns >= c->since_wall_ns);
+  return s->generations > 0 && tk_stream_reaches(s, c->since_wall_ns);
 }
 
 static void count(struct candidates *c) {
@@ -104,7 +107,7 @@ static void say_taken(const char *verb, const struct candidates *c) {
 
 tb_rc tk_stream_choose(const char *verb, const Tracecollect__V1__ListReply *page,
                        struct tk_selector *selector, struct tb_diag *diag) {
-  struct candidates c = { .page = page, .since_wall_ns = begin_of(selector, page) };
+  struct candidates c = { .page = page, .since_wall_ns = tk_streams_begin(selector, page) };
 
   if (page->n_streams < 2) return TB_OK;
   if (page->n_streams >= NAMED_MAX)

@@ -15,4 +15,10 @@
 TB_MUST tb_rc tk_stream_choose(const char *verb, const Tracecollect__V1__ListReply *page,
                                struct tk_selector *selector, struct tb_diag *diag);
 
+/* Returns the begin of the selected time: --last counts from the newest generation of all streams. 0: no begin is selected. */
+uint64_t tk_streams_begin(const struct tk_selector *selector,
+                          const Tracecollect__V1__ListReply *page);
+/* Returns true if the stream has something since then, or if its time is not known. */
+bool tk_stream_reaches(const Tracecollect__V1__StreamStatus *stream, uint64_t since_wall_ns);
+
 #endif

@@ -67,13 +67,15 @@ static bool is_chosen(const struct tk_selector *s, const Tracecollect__V1__Strea
          (!s->has_stream || memcmp(s->stream, stream->stream.data, STREAM_BYTES) == 0);
 }
 
-/* The first page names all streams. */
+/* The first page names all streams. One that ended before the newest part of the others is not a part of it. */
 static tb_rc take_streams(void *self, const Tracecollect__V1__ListReply *page) {
   struct fetching *f = self;
+  uint64_t begin = tk_streams_begin(&f->selector, page);
 
   if (f->one_for != NULL) TB_TRY(tk_stream_choose(f->one_for, page, &f->selector, f->diag));
   for (size_t i = 0; i < page->n_streams; i++)
-    if (is_chosen(&f->selector, page->streams[i])) TB_TRY(add_stream(f, page->streams[i]));
+    if (is_chosen(&f->selector, page->streams[i]) && tk_stream_reaches(page->streams[i], begin))
+      TB_TRY(add_stream(f, page->streams[i]));
   return TB_END;
 }
 
