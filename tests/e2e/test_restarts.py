@@ -55,30 +55,34 @@ class CollectorRestarts(Case):
         self.program = self.go.program(self, "tests/e2e/stuck")
         self.collector = Collector(self)
         self.start_stuck("one", 300, 40, 3)
-        self.start_stuck("two", 0, 0, 60)
+        self.start_stuck("two", 0, 0, 700)
         ended = self.start_stuck("three", 0, 0, 3)
         wait_until("it is known", lambda: self.report("tasks", "three"))
         ended.stdin.close()
         wait_until("it has ended", lambda: self.report("tasks", "three")["ended_wall_ns"])
         self.start_stuck("four", 0, 0, 3)
         wait_until("all are known", lambda: self.report("tasks", "four"))
-        self.assertEqual([r["instance"] for r in self.collector.json_lines("report", "tasks", "--service", "shop")], ["", "one", "two", "four", "three"])
         served = [json.loads(line) for line in self.collector.get("/api/v1/report/tasks?service=shop").splitlines()]
-        self.assertEqual([r["instance"] for r in served], ["", "one", "two", "four", "three"])
+        for reports in (served, self.collector.json_lines("report", "tasks", "--service", "shop")):
+            sum_of_all, *live, last = [r["instance"] for r in reports]
+            self.assertEqual((sum_of_all, sorted(live), last), ("", ["four", "one", "two"], "three"))
         self.assertEqual([s["instance"] for s in self.collector.json_lines("status") if "stream" in s], ["four", "one", "two", "three"])
         text = self.collector.ask("report", "tasks", "--service", "shop").out
         self.assertEqual(text.splitlines()[0], "tasks  shop: 3 instances")
         self.assertRegex(text, r"\n3 streams are added up; .*\n.*\n(  [0-9a-f]{8}  (one|two|four) +live .*\n){3}\n1 more stream of shop is not in it, .*\n.*\n  [0-9a-f]{8}  three +closed ")
+
+        wait_until("what has ended is not in the newest second", lambda: "of 3 streams" in self.collector.ask(
+            "query", "--service", "shop", "--last", "1s", "SELECT 1 FROM goroutines LIMIT 1").err)
 
         before = self.report_of_waiting("one", 340)
         stuck = {("channel send", "main.send"): 300, ("sync", "main.lock"): 40}
         self.assertLessEqual(stuck.items(), self.queues(before).items())
         self.assertEqual([note for note in before["notes"] if "wait since before" in note], [])
 
-        wait_until("both have tasks", lambda: self.report("tasks", "two") and self.report("tasks", "two")["figures"]["latency"]["count"] > 3)
+        wait_until("both have tasks", lambda: self.report("tasks", "two") and self.report("tasks", "two")["figures"]["latency"]["count"] > 2)
         why = self.collector.ask("why", "--service", "shop", "--slow", "checkout")
-        self.assertRegex(why.err, r"the slowest checkout of 4 streams took \S+ ms: shop/two, --stream [0-9a-f]{8}")
-        self.assertRegex(why.out, r"^task \d+ \(checkout\) took [6-9]\d|^task \d+ \(checkout\) took \d{3}")
+        self.assertRegex(why.err, r"the slowest checkout of 4 streams took \S+ m?s: shop/two, --stream [0-9a-f]{8}")
+        self.assertRegex(why.out, r"^task \d+ \(checkout\) took ([7-9]\d\d ms|\d)")
 
         self.collector.stop()  # all that was traced is analysed: after a kill it would be read again
         self.collector.start()
@@ -91,3 +95,7 @@ class CollectorRestarts(Case):
             self.assertEqual([note.split(" ", 1)[1].startswith(words) for note in self.report(kind, "one")["notes"] if "wait since before" in note], [True], kind)
         self.assertEqual([note for note in self.report("contention", "two")["notes"] if "wait since before" in note], [])
         self.assertIn("wait since before generation", " ".join(self.collector.ask("report", "leak", "--service", "shop", "--instance", "one").out.split()))
+        place = wait_until("the convoy goes on", lambda: next((f["place"] for f in self.collector.json_lines("findings", "--service", "shop", "--open")
+                                                               if f["kind"] == "convoy" and "since before generation" in f["words"]), None))
+        self.assertRegex(place, r"^main\.lock:\d+$")
+        self.assertEqual(len([f for f in self.collector.json_lines("findings", "--service", "shop") if f["kind"] == "convoy" and f["place"] == place]), 1)

@@ -203,7 +203,9 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
     a->in_epoch = true;
     a->epochs++;
     a->epoch_gen = to_generation_number(gen);
+    a->generations = 0;
   }
+  a->generations++;
   if (to_generation_clock(gen, &clock))
     to_analyses_clock(a, clock.trace_ns,
                       (uint64_t)clock.wall_s * UINT64_C(1000000000) + (uint64_t)clock.wall_ns);

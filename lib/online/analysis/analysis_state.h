@@ -40,7 +40,8 @@ struct to_analyses {
   struct tb_arena report_arena;
   struct to_report report;
   uint64_t gen, epochs;
-  uint64_t epoch_gen; /* first generation of the epoch */
+  uint64_t epoch_gen;   /* first generation of the epoch */
+  uint64_t generations; /* of the epoch, with the current one */
   to_ns ended; /* end of the file by its last event; counts if it is after the spans' last event */
   bool met_experiment; /* this slice has events of experiments */
   bool in_epoch;

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MANY = 10 }; /* a program that begins has a few */
+enum { MANY = 10 };                    /* a program that begins has a few */
+#define BEFORE_KEY (UINT64_C(1) << 33) /* other findings of convoys have lower keys */
 
 /* Functions in which a goroutine of Go waits. */
 static const struct {
@@ -33,8 +34,8 @@ static bool is_of_runtime(const struct to_callstack *stack) {
          strcmp(entry->function.data, "runtime.main") != 0;
 }
 
-static tb_rc add_place(struct to_analyses *a, struct to_draft *d, uint32_t stack, uint32_t count,
-                       struct to__before *out) {
+static tb_rc add_place(struct to_analyses *a, struct tb_arena *arena, uint32_t stack,
+                       uint32_t count, struct to__before *out) {
   const struct to_callstack *frames = to_stack_table_stack(a->stacks, stack);
   enum to_reason reason = reason_of(frames);
   bool idle;
@@ -42,28 +43,29 @@ static tb_rc add_place(struct to_analyses *a, struct to_draft *d, uint32_t stack
   if (is_of_runtime(frames)) return TB_OK;
   TB_TRY(to_idle_ask(&a->idle, stack, reason, &idle));
   if (idle) return TB_OK;
-  TB_TRY(TB_ARENA_GROW(d->arena, out->place, out->room, out->n));
+  TB_TRY(TB_ARENA_GROW(arena, out->place, out->room, out->n));
   out->place[out->n++] = (struct to__before_place){ stack, count, reason };
   out->count += count;
   return TB_OK;
 }
 
-tb_rc to__before_find(struct to_analyses *a, struct to_draft *d, struct to__before *out) {
+tb_rc to__before_find(struct to_analyses *a, struct tb_arena *arena, struct to__before *out) {
   const struct to_spans *spans = a->spans;
   size_t stacks = to_spans_stacks(a->spans);
   uint32_t *count, stack;
 
-  *out = (struct to__before){ .n = 0 };
-  TB_TRY(tb_arena_alloc(d->arena, stacks * sizeof *count, &count));
+  *out = (struct to__before){ .since = a->spans->now };
+  TB_TRY(tb_arena_alloc(arena, stacks * sizeof *count, &count));
   memset(count, 0, stacks * sizeof *count);
   for (uint32_t slot = 1; slot < spans->slots_end; slot++) {
     const struct to_life *g = &spans->lives[slot];
     if (g->life == 0 || g->state != TO_GO_WAITING || g->known) continue;
+    if (g->since < out->since) out->since = g->since;
     TB_TRY(to_spans_stack(a->spans, a->generation, g->stack, &stack));
     if (stack < stacks) count[stack]++; /* a new one is the next report's */
   }
   for (stack = TO_STACK_OTHER + 1; stack < stacks; stack++)
-    if (count[stack] > 0) TB_TRY(add_place(a, d, stack, count[stack], out));
+    if (count[stack] > 0) TB_TRY(add_place(a, arena, stack, count[stack], out));
   return TB_OK;
 }
 
@@ -100,7 +102,7 @@ tb_rc to__before_note(struct to_analyses *a, struct to_draft *d, const struct to
 tb_rc to__before_say(struct to_analyses *a, struct to_draft *d) {
   struct to__before before;
 
-  TB_TRY(to__before_find(a, d, &before));
+  TB_TRY(to__before_find(a, d->arena, &before));
   return to__before_note(a, d, &before);
 }
 
@@ -123,7 +125,7 @@ tb_rc to__before_queues(struct to_analyses *a, struct to_draft *d, uint64_t reas
   struct to_draft_value *most = to_draft_figure(d, longest);
   struct to__before before;
 
-  TB_TRY(to__before_find(a, d, &before));
+  TB_TRY(to__before_find(a, d->arena, &before));
   for (size_t i = 0; i < before.n; i++) {
     const struct to__before_place *place = &before.place[i];
     if ((reasons >> place->reason & 1) == 0) continue;
@@ -132,4 +134,43 @@ tb_rc to__before_queues(struct to_analyses *a, struct to_draft *d, uint64_t reas
     if (place->count > 1) TB_TRY(add_queue(a, d, table, place));
   }
   return to__before_note(a, d, &before);
+}
+
+/* ---- findings ---- */
+
+static tb_rc find_convoy(struct to_analyses *a, const struct to__before_place *place, to_ns since,
+                         const struct to_finding_sink *sink) {
+  enum { WORDS_BYTES = 280 };
+  const struct to_callstack *stack = to_stack_table_stack(a->stacks, place->stack);
+  const struct to_frame *frame = to_callstack_own(stack);
+  char *words;
+
+  if (frame == NULL) return TB_OK;
+  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
+  int n = snprintf(words, WORDS_BYTES,
+                   "they wait at %.160s:%" PRIu64 " (%s), since before generation %" PRIu64,
+                   frame->function.data, (uint64_t)frame->line,
+                   to_reason_info(place->reason)->display, a->epoch_gen);
+  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_CONVOY,
+                                                  .key = BEFORE_KEY | place->stack,
+                                                  .since = since,
+                                                  .goroutine = TO_NONE,
+                                                  .count = place->count,
+                                                  .stack = stack,
+                                                  .words = { words, (size_t)n } });
+  return TB_OK;
+}
+
+/* Goroutines that send may be a leak: the analysis of leaks knows it from before. */
+tb_rc to__before_convoys(struct to_analyses *a, const struct to_finding_sink *sink) {
+  struct to__before before;
+
+  if (a->epoch_gen <= 1 || a->generations < TO_CONVOY_STUCK) return TB_OK;
+  TB_TRY(to__before_find(a, &a->report_arena, &before));
+  for (size_t i = 0; i < before.n; i++) {
+    const struct to__before_place *place = &before.place[i];
+    if (place->reason == TO_REASON_SYNC && place->count >= TO_CONVOY_LENGTH)
+      TB_TRY(find_convoy(a, place, before.since, sink));
+  }
+  return TB_OK;
 }

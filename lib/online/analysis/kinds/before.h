@@ -15,12 +15,14 @@ struct to__before_place {
 };
 
 struct to__before {
-  struct to__before_place *place; /* in the draft's arena */
+  struct to__before_place *place; /* in the arena */
   size_t n, room;
   uint64_t count; /* at all places */
+  to_ns since;    /* when the first of them was seen */
 };
 
-TB_MUST tb_rc to__before_find(struct to_analyses *a, struct to_draft *d, struct to__before *out);
+TB_MUST tb_rc to__before_find(struct to_analyses *a, struct tb_arena *arena,
+                              struct to__before *out);
 /* Adds a sentence to the report, if they are many. */
 TB_MUST tb_rc to__before_note(struct to_analyses *a, struct to_draft *d,
                               const struct to__before *before);
@@ -30,5 +32,7 @@ TB_MUST tb_rc to__before_say(struct to_analyses *a, struct to_draft *d);
  * queue to a figure, and rows to a table whose columns are stack, reason, longest queue and waiting. */
 TB_MUST tb_rc to__before_queues(struct to_analyses *a, struct to_draft *d, uint64_t reasons,
                                 unsigned table, unsigned longest, int64_t *out_waiting);
+/* Reports the queues for a lock as convoys, once they have lasted: those that were stuck before the analysis began. */
+TB_MUST tb_rc to__before_convoys(struct to_analyses *a, const struct to_finding_sink *sink);
 
 #endif

@@ -611,7 +611,8 @@ static tb_rc contention_findings(struct to_analyses *a, const struct to_finding_
   TB_TRY(to__chain_findings(a, &state(a)->begins, reasons, sink));
   /* Where locks are known, a lock's queue also names the lock; stacks' queues would repeat it. */
   bool knows_locks = a->spans->locks.n > 0;
-  return find_convoys(a, knows_locks ? &state(a)->locks.queues : &state(a)->queues, sink);
+  TB_TRY(find_convoys(a, knows_locks ? &state(a)->locks.queues : &state(a)->queues, sink));
+  return to__before_convoys(a, sink);
 }
 
 const struct to_analysis_ops to__analysis_contention = {
