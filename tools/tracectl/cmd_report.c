@@ -16,6 +16,7 @@
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/remote/streams.h"
 #include "tools/tracectl/report/conditions.h"
 #include "tools/tracectl/report/go_profile.h"
 #include "tools/tracectl/report/kept.h"
@@ -23,7 +24,6 @@
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/pprof.h"
-#include "tools/tracectl/report/streams.h"
 #include "tools/tracectl/report/summary.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
@@ -367,7 +367,7 @@ static int report_once(const struct report_options *o, struct tk_client *client)
   } else {
     code = output_reports(o, &set, NULL);
     if (code == TK_DONE && set.n > 0 && shows_sums(o) && !o->json && !o->csv)
-      tk_report_streams_print(client, &o->selector, &set);
+      tk_streams_print(client, &o->selector, set.n_merged > 0 ? set.merged[0] : set.report[0]);
     if (code == TK_DONE && set.n == 0) code = report_none(o, client);
   }
   tk_report_set_fini(&set);

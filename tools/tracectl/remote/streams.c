@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/report/streams.h"
+#include "tools/tracectl/remote/streams.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,14 +91,12 @@ static void print(const struct listing *l) {
   print_rows(l, false, out);
 }
 
-void tk_report_streams_print(struct tk_client *client, const struct tk_selector *selector,
-                             const struct tk_report_set *set) {
-  struct listing l = { .selector = selector };
+void tk_streams_print(struct tk_client *client, const struct tk_selector *selector,
+                      const stream_report *sum) {
+  struct listing l = { .selector = selector, .sum = sum };
   Tracecollect__V1__StatusReply *status;
   struct tb_diag ignored;
 
-  if (set->n_merged + set->n == 0) return;
-  l.sum = set->n_merged > 0 ? set->merged[0] : set->report[0];
   tb_diag_clear(&ignored);
   if (tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, &ignored, &status) != TB_OK) return;
   l.status = status;
