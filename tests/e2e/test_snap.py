@@ -121,7 +121,7 @@ class Snap(Case):
     def test_who_cannot_be_asked_is_told_by_name(self):
         process = self.recorder(keep_s=0)
         self.wait_live()
-        self.assertIn('"nobody" ever connected', self.refused("--service", "nobody"))
+        self.assertIn('no service "nobody"; known services: flight-recorder', self.refused("--service", "nobody"))
         self.assertIn("not a flight recorder: it sends records as they are made", self.refused("--service", "flight-recorder"))
         self.end(process)
         stuck = self.recorder()

@@ -108,6 +108,11 @@ static tb_rc ask(struct snap_args *args, struct tb_diag *diag, bool *out_all) {
   snap.last_ns = args->selector.last_ns;
   snap.wait_ms = (uint32_t)((args->timeout_ns + 999999) / 1000000);
   tb_rc rc = tk_client_ask(client, TP_ROUTE_SNAP, "", &snap.base, diag, &reply);
+  if (rc == TB_NOTFOUND) {
+    const struct tb_diag why = *diag;
+    tb_diag_clear(diag);
+    rc = tb_fail(diag, rc, "%.190s", tk_remote_no_match(client, &args->selector, why.text));
+  }
   if (rc == TB_OK && args->json)
     rc = print_json(reply);
   else if (rc == TB_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/args/selector.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,7 @@ tb_rc tk_selector_check(const struct tk_selector *s, struct tb_diag *diag) {
 }
 
 void tk_selector_message(const struct tk_selector *s, Tracecollect__V1__Selector *out) {
+  assert(s->stream_prefix[0] == '\0'); /* tk_remote_open() completes it */
   tracecollect__v1__selector__init(out);
   out->segment = s->segment;
   /* protobuf-c's strings are not const; packing only reads them */
