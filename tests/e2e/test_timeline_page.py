@@ -222,6 +222,15 @@ class TimelinePage(Served, TimelinePageCase):
                 self.assertRegex(self.explained(page, f"{cell}.querySelector('a')"), "^" + words.format(subject))
                 self.quiet(page)
 
+    def test_neighbours_on_the_axis_differ(self):
+        page = self.page(self.whole())
+        texts = page.ask("""import("/timeline_draw.js").then(({ tickText }) => [1, 2, 5, 10, 50, 1e2, 2e3, 5e4, 1e5, 2e6, 5e6, 1e7, 5e8, 2e9].map((step) =>
+          [tickText(586e6, step), tickText(586e6 + step, step), tickText(586e6 + 2 * step, step)]))""")
+        for neighbours in texts:
+            self.assertEqual(len(set(neighbours)), 3, neighbours)
+        self.assertEqual(texts[6], ["+586.000 ms", "+586.002 ms", "+586.004 ms"])
+        self.quiet(page)
+
     def test_a_task_leads_to_why(self):
         page = self.page(self.whole())
         task = self.query("SELECT task, type, from_ns, until_ns, wall_ns FROM tasks WHERE until_ns ORDER BY until_ns-from_ns DESC")[0]

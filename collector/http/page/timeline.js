@@ -255,12 +255,14 @@ function rowAt(y) {
 
 const timeAt = (x) => view.from + scaled(view.until - view.from, (x - labelsWidth()) / wide());
 
+const NARROW = new Set(["log", "sample", "task", "region"]); // what is near enough is meant, too
+
 // The cell of a row at a place, or null.
 function cellAt(row, wallNs) {
   if (!row?.lane) return null;
   const { picture } = row.lane;
   const slack = (2 * Number(view.until - view.from)) / wide();
-  const i = row.lane.find(Number(wallNs - picture.from), row.lane.kind === "log" || row.lane.kind === "sample" ? slack : 0);
+  const i = row.lane.find(Number(wallNs - picture.from), NARROW.has(row.lane.kind) ? slack : 0);
   return i < 0 ? null : { lane: row.lane, i, from: picture.from + BigInt(row.lane.from(i)), until: picture.from + BigInt(row.lane.until(i)) };
 }
 
@@ -272,7 +274,7 @@ function generationAt(picture, wallNs) {
 function chooseTask(row, { lane, i, from, until }) {
   const closer = () => lookAt(from - (until - from) / 4n - SHORTEST, until + (until - from) / 4n + SHORTEST);
   marks.chosen = { key: row.key, from, until, by: null };
-  if (lane.flags(i) & MIXED) showTasks(closer);
+  if (lane.flags(i) & MIXED) showTasks(() => [unchoose(), closer()]);
   else showTask(lane.picture.stream, { task: lane.subject(i), type: lane.label(i), from, until, beganBefore: lane.flags(i) & BEGAN_BEFORE, goesOn: lane.flags(i) & GOES_ON }, closer);
   frame();
 }

@@ -209,7 +209,7 @@ export class Drawing {
     const step = niceStep((length / wide) * 110);
     const begin = Number(view.from % 10n ** 9n);
     const found = [];
-    for (let n = Math.ceil(begin / step), x; (x = left + ((n * step - begin) / length) * wide) < this.width; n++) found.push({ x, ns: Math.round(n * step) });
+    for (let n = Math.ceil(begin / step), x; (x = left + ((n * step - begin) / length) * wide) < this.width; n++) found.push({ x, text: tickText(Math.round(n * step), step) });
     return found;
   }
 
@@ -223,11 +223,11 @@ export class Drawing {
     c.fillRect(left - 1, 0, 1, this.height);
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
-    for (const { x, ns } of ticks) {
+    for (const { x, text } of ticks) {
       c.fillStyle = this.line;
       c.fillRect(x, AXIS - 6, 1, 6);
       c.fillStyle = this.muted;
-      c.fillText(`+${duration(ns)}`, x + 3, AXIS / 2);
+      c.fillText(text, x + 3, AXIS / 2);
     }
   }
 }
@@ -235,4 +235,11 @@ export class Drawing {
 function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].find((n) => n * power >= least) * power;
+}
+
+// As many digits as tell neighbours apart.
+export function tickText(ns, step) {
+  if (step >= 1e7) return `+${duration(ns)}`;
+  const [unit, name] = step >= 1e3 ? [1e6, "ms"] : [1e3, "µs"];
+  return `+${(ns / unit).toFixed(Math.max(0, -Math.floor(Math.log10(step / unit))))} ${name}`;
 }
