@@ -137,7 +137,7 @@ static void add_piece(struct tk_table *t, const struct to_why *why, const struct
     tk_table_add(t, "%s:%" PRIu64, function, (uint64_t)frame->line);
   else
     tk_table_add(t, "%s", function);
-  tk_table_add(t, "%s", in_words(why, to_path_end_name((enum to_path_end)p->end)));
+  tk_table_add(t, "%s", in_words(why, to_why_piece_end(why, p)));
 }
 
 static size_t rows_of(const struct tk_why_ask *ask, size_t all) {
