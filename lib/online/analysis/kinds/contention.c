@@ -10,7 +10,7 @@
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/kinds/before.h"
 #include "online/analysis/kinds/chain_tables.h"
-#include "online/analysis/kinds/leak.h"
+#include "online/analysis/kinds/convoys.h"
 #include "online/explain/lock_holders.h"
 
 struct to_contention {
@@ -463,10 +463,6 @@ static tb_rc add_queue(struct to_analyses *a, struct to_draft *d, uint32_t numbe
   return TB_OK;
 }
 
-static bool goes_on(const struct to_queues *queues, const struct to_queue *queue) {
-  return (queues->convoys >> queue->reason & 1) != 0 && to_queue_is_convoy(queue);
-}
-
 /* number: of a stack, or of a lock if queues are those of locks */
 static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct to_queues *queues,
                         uint32_t number) {
@@ -474,7 +470,7 @@ static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct 
   const struct to_count *past = queue->convoys == 0 ? NULL : to_view_cell(d->view, queue->convoys);
   struct to_draft_value *row;
 
-  bool now = goes_on(queues, queue);
+  bool now = to__convoy_goes_on(queues, queue);
   if (past == NULL && !now) return TB_OK;
   to_ns since = now ? queue->since : past->since;
   to_ns lasted = now ? d->view->until - since : (to_ns)past->max_ns;
@@ -491,18 +487,6 @@ static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct 
   return TB_OK;
 }
 
-/* False for a stack where nothing ever waited: it may be one that does not exist yet. */
-static tb_rc is_busy_queue(struct to_analyses *a, uint32_t stack, bool *out) {
-  const struct to_queue *queue = &state(a)->queues.queue[stack];
-  bool is_idle;
-
-  *out = queue->waiting > 0 || queue->longest != 0 || queue->convoys != 0;
-  if (!*out) return TB_OK;
-  TB_TRY(to_idle_ask(&a->idle, stack, queue->reason, &is_idle));
-  *out = !is_idle;
-  return TB_OK;
-}
-
 static tb_rc report_queues(struct to_analyses *a, struct to_draft *d) {
   const struct to_queues *queues = &state(a)->queues;
   int64_t waiting = 0;
@@ -511,7 +495,7 @@ static tb_rc report_queues(struct to_analyses *a, struct to_draft *d) {
   to_draft_number(to_draft_figure(d, LONGEST), 0);
   to_draft_number(to_draft_figure(d, CONVOYS), 0);
   for (uint32_t i = 0; i < queues->room; i++) {
-    TB_TRY(is_busy_queue(a, i, &is_busy));
+    TB_TRY(to__queue_is_busy(a, queues, i, &is_busy));
     if (!is_busy) continue;
     waiting += queues->queue[i].waiting;
     if (i == TO_STACK_OTHER) continue; /* sum of many stacks, not a queue */
@@ -538,80 +522,16 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
   return note_missed(a, d);
 }
 
-/* Describes a convoy that no chain explains: nothing waits now, or in a circle that is not a suspect yet. */
-static tb_rc describe_place(struct to_analyses *a, const struct to_queue *queue,
-                            const struct to_callstack *stack, uint32_t lock,
-                            struct to_string *out) {
-  enum { WORDS_BYTES = 240 };
-  const struct to_frame *frame = to_callstack_own(stack);
-  const char *reason = reason_text(queue->reason).data;
-  char label[TO_LOCK_LABEL_MAX], *words;
-  int n;
-
-  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
-  if (lock != TO_LOCK_NONE) {
-    to_lock_table_label(&a->spans->locks, lock, label);
-    n = snprintf(words, WORDS_BYTES, "they wait for %s (%s)", label, reason);
-  } else if (frame != NULL) {
-    n = snprintf(words, WORDS_BYTES, "they wait at %.160s:%llu (%s)", frame->function.data,
-                 (unsigned long long)frame->line, reason);
-  } else {
-    return TB_OK;
-  }
-  *out = (struct to_string){ words, (size_t)n };
-  return TB_OK;
-}
-
-/* A lock with a name is known by it in each run, one with an address by where the first goroutine waits. */
-static tb_rc describe_lock(struct to_analyses *a, uint32_t lock, uint32_t waits_at,
-                           struct to_finding *finding) {
-  char label[TO_LOCK_LABEL_MAX], *copy;
-  size_t n = to_lock_table_label(&a->spans->locks, lock, label);
-
-  if (strstr(label, "0x") != NULL) {
-    finding->stack = to_stack_table_stack(a->stacks, waits_at);
-    return TB_OK;
-  }
-  TB_TRY(tb_arena_copy(&a->report_arena, label, n + 1, &copy));
-  finding->cause = (struct to_string){ copy, n };
-  return TB_OK;
-}
-
-static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
-                          const struct to_finding_sink *sink) {
-  bool is_lock = queues == &state(a)->locks.queues;
-
-  for (uint32_t i = queues->first; i != TO_QUEUE_NONE; i = queues->queue[i].next) {
-    const struct to_queue *queue = &queues->queue[i];
-    struct to_finding finding = { .kind = TO_FINDING_CONVOY,
-                                  .key = (uint64_t)is_lock << 32 | i,
-                                  .since = queue->since,
-                                  .count = queue->gen_max,
-                                  .stack = is_lock ? NULL : to_stack_table_stack(a->stacks, i) };
-    struct to__queue_chain chain;
-    bool is_busy = true;
-    if (i <= TO_STACK_OTHER || !goes_on(queues, queue) ||
-        a->spans->now - queue->since < TO__FINDING_NS || (!is_lock && to__leak_is_at(a, i)))
-      continue;
-    if (!is_lock) TB_TRY(is_busy_queue(a, i, &is_busy));
-    if (!is_busy) continue;
-    TB_TRY(to__chain_of_queue(a, &state(a)->begins, reasons, i, is_lock, &chain));
-    if (chain.is_deadlock) continue; /* reported as a deadlock */
-    finding.goroutine = chain.goroutine;
-    finding.words = chain.words;
-    if (is_lock) TB_TRY(describe_lock(a, i, chain.stack, &finding));
-    if (chain.words.len == 0)
-      TB_TRY(describe_place(a, queue, finding.stack, is_lock ? i : TO_LOCK_NONE, &finding.words));
-    sink->finding(sink->self, &finding);
-  }
-  return TB_OK;
-}
-
 static tb_rc contention_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
   TB_TRY(to__chain_findings(a, &state(a)->begins, reasons, sink));
   /* Where locks are known, a lock's queue also names the lock; stacks' queues would repeat it. */
   bool knows_locks = a->spans->locks.n > 0;
-  TB_TRY(find_convoys(a, knows_locks ? &state(a)->locks.queues : &state(a)->queues, sink));
+  const struct to__convoys ask = { .queues =
+                                       knows_locks ? &state(a)->locks.queues : &state(a)->queues,
+                                   .are_locks = knows_locks,
+                                   .reasons = reasons,
+                                   .begins = &state(a)->begins };
+  TB_TRY(to__convoy_findings(a, &ask, sink));
   return to__before_convoys(a, sink);
 }
 
