@@ -24,6 +24,10 @@ static const struct name begins[] = {
 #define TO_AGENT(name)        NAME(name, AGENT)
 #include "online/spans/stacks/library.def"
 };
+static const struct name sources[] = {
+#define TO_LIBRARY_SOURCE(name) NAME(name, PLUMBING)
+#include "online/spans/stacks/library.def"
+};
 
 static const struct name *find_name(const struct name *names, size_t n, const char *text,
                                     size_t len) {
@@ -63,10 +67,10 @@ bool to_library_has(struct to_string function) {
   return name != NULL && name->code < TO_CODE_AGENT;
 }
 
-static bool ends_with(struct to_string text, const char *end) {
-  size_t len = strlen(end);
-
-  return text.len >= len && memcmp(text.data + text.len - len, end, len) == 0;
+static bool is_library_source(struct to_string file) {
+  for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+    if (memmem(file.data, file.len, sources[i].text, sources[i].len) != NULL) return true;
+  return false;
 }
 
 static bool is_of_others(struct to_string file) {
@@ -85,7 +89,6 @@ enum to_code to_code_of(const struct to_frame *frame) {
   if (frame->function.len == 0) return TO_CODE_PLUMBING;
   const struct name *name = find(frame->function);
   if (name != NULL) return (enum to_code)name->code;
-  /* what cgo writes between a program and C is in its package */
-  if (ends_with(frame->file, "_cgo_gotypes.go")) return TO_CODE_PLUMBING;
+  if (is_library_source(frame->file)) return TO_CODE_PLUMBING;
   return is_of_others(frame->file) ? TO_CODE_MODULE : TO_CODE_PROGRAM;
 }

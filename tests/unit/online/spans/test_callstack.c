@@ -81,6 +81,10 @@ Test(callstack, functions_of_c_that_wait_are_a_library) {
   EXPECT("reserve", "pthread_mutex_lock", { "pthread_mutex_lock", "" }, { "reserve", "shop.c" });
   EXPECT("redis-server+0x1f", "epoll_wait", { "epoll_wait", "" }, { "redis-server+0x1f", "" });
   EXPECT("reserve", "libc.so.6+0x1234", { "libc.so.6+0x1234", "" }, { "reserve", "shop.c" });
+  EXPECT("reserve", "open64", { "open64", "/usr/include/x86_64-linux-gnu/bits/fcntl2.h" },
+         { "reserve", "shop.c" });
+  EXPECT("reserve", "puts", { "puts", "rooms/agent_preload/agent/preload/calls.def" },
+         { "reserve", "shop.c" });
   EXPECT("main.call", "main._Cfunc_nap", { "main._Cfunc_nap", "_cgo_gotypes.go" },
          { "main.call", "/src/main.go" });
 }
