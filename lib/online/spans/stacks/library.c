@@ -89,6 +89,7 @@ enum to_code to_code_of(const struct to_frame *frame) {
   if (frame->function.len == 0) return TO_CODE_PLUMBING;
   const struct name *name = find(frame->function);
   if (name != NULL) return (enum to_code)name->code;
+  if (frame->file.len == 0) return TO_CODE_PROGRAM;
   if (is_library_source(frame->file)) return TO_CODE_PLUMBING;
   return is_of_others(frame->file) ? TO_CODE_MODULE : TO_CODE_PROGRAM;
 }

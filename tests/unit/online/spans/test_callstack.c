@@ -117,6 +117,7 @@ Test(callstack, a_package_is_compared_as_a_whole) {
   cr_assert(to_library_has(text("read")));
   cr_assert_not(to_library_has(text("reader")));
   cr_assert_eq(code_of("", ""), TO_CODE_PLUMBING);
+  cr_assert_eq(to_code_of(&(struct to_frame){ .function = text("main.f") }), TO_CODE_PROGRAM);
 }
 
 /* A C program's frame may get its name in a later generation: the own frame is then another one. */
