@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pack/report_read.h"
-#include "tools/tracectl/report/go_profile.h"
+#include "tools/tracectl/profiles/go_profile.h"
 #include "unit/online/analysis/fake_generation.h"
 
 typedef Tracecollect__V1__StreamReport report;

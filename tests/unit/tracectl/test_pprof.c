@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "proto/pprof.pb-c.h"
-#include "tools/tracectl/report/pprof.h"
+#include "tools/tracectl/profiles/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "unit/pack/toy_report.h"
 

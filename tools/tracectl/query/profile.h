@@ -8,8 +8,8 @@
 #ifndef TK_QUERY_PROFILE_H
 #define TK_QUERY_PROFILE_H
 
+#include "tools/tracectl/profiles/pprof.h"
 #include "tools/tracectl/query/tables.h"
-#include "tools/tracectl/report/pprof.h"
 
 enum { TK_ROW_PROFILE_COLUMNS = 32 };
 

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "pack/report.h"
 #include "proto/unpack.h"
-#include "tools/tracectl/report/go_profile.h"
+#include "tools/tracectl/profiles/go_profile.h"
 #include "tools/tracectl/report/summary.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"

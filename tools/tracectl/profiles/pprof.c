@@ -3,7 +3,7 @@
  * program counters are one location, as in Go's own profiles. Another program may have other code at the same
  * counter, so reports share a location only if counter, function and line agree. The message is built in one arena
  * and freed with it. */
-#include "tools/tracectl/report/pprof.h"
+#include "tools/tracectl/profiles/pprof.h"
 
 #include <errno.h>
 #include <stdio.h>

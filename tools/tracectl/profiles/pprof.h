@@ -9,8 +9,8 @@
  *
  * Errors    TB_IO with the reason in diag; TB_NOMEM.
  */
-#ifndef TK_REPORT_PPROF_H
-#define TK_REPORT_PPROF_H
+#ifndef TK_PROFILES_PPROF_H
+#define TK_PROFILES_PPROF_H
 
 #include "base/result.h"
 #include "online/spans/stacks/callstack.h"

@@ -11,15 +11,15 @@
  * Memory    from mem: an entry for each goroutine with each of its stacks.
  * Errors    TB_BUDGET, TB_NOMEM.
  */
-#ifndef TK_REPORT_GO_PROFILE_H
-#define TK_REPORT_GO_PROFILE_H
+#ifndef TK_PROFILES_GO_PROFILE_H
+#define TK_PROFILES_GO_PROFILE_H
 
 #include "base/arena.h"
 #include "base/map.h"
 #include "online/event/view.h"
 #include "online/spans/stacks/table.h"
 #include "proto/report.pb-c.h"
-#include "tools/tracectl/report/pprof.h"
+#include "tools/tracectl/profiles/pprof.h"
 
 struct tk_go_kind {
   const char *name;               /* of Go's profile, and of the report */

@@ -2,7 +2,7 @@
 /* Each goroutine and stack has three sums of waits: those that ended before the goroutine's present life was seen running,
  * those after, and those after it waited "forever", which Go takes for its end. Which of them count is known only at the
  * end. */
-#include "tools/tracectl/report/go_profile.h"
+#include "tools/tracectl/profiles/go_profile.h"
 
 #include <string.h>
 
