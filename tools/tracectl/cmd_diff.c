@@ -94,7 +94,7 @@ static int read_side(const struct diff_options *o, char *side, struct tk_samples
   char *words = strdup(side);
 
   int code = words == NULL ? tk_fail("diff", "out of memory") : TK_DONE;
-  if (!is_file) in.client = o->client;
+  if (!is_file || tk_url_is(side)) in.client = o->client;
   if (code == TK_DONE && !is_file) code = read_words(&in, words);
   if (code == TK_DONE) code = tk_inputs_open(&in, is_file ? &side : NULL, is_file ? 1 : 0);
   if (code == TK_DONE) code = read_places(&in, side, o->idle, out);

@@ -12,8 +12,8 @@
 #include "tools/tracectl/term/json.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
-#include "tools/tracectl/url/url.h"
 #include "tools/tracectl/trace_file/index.h"
+#include "tools/tracectl/url/url.h"
 
 struct index_options {
   bool write, json, no_progress;

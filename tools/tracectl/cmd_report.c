@@ -15,6 +15,7 @@
 #include "tools/tracectl/args/idle.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/profiles/go_profile.h"
 #include "tools/tracectl/profiles/pprof.h"
 #include "tools/tracectl/remote/remote.h"
@@ -538,6 +539,7 @@ int tk_cmd_report(int argc, char **argv) {
   int code = tk_options_read(argc, argv, tk_report_options, &o);
 
   if (code != TK_DONE) return code;
+  tk_inputs_give_tls(&o.client, argv + argc - 1, argc > optind ? 1 : 0);
   take_numbers(&o);
   tb_arena_init(&o.arena, &tk_mem, CHUNK_BYTES);
   code = report(&o, argc - optind, argv + optind);

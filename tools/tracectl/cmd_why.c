@@ -13,10 +13,12 @@
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/output.h"
 #include "tools/tracectl/report/text.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 #include "tools/tracectl/why/slowest.h"
 #include "tools/tracectl/why/why.h"
 
@@ -64,6 +66,7 @@ const struct tk_option tk_why_options[] = {
             "the names of figures, tables and columns, and what they mean; needs no FILE; with "
             "--json for a program"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_url_options, 0),
   TK_HELP(NULL, "Without FILE, of one stream of a collector; of several the one with the "
                 "slowest, live ones first, or without --slow the live one, else the newest:"),
   TK_GROUP(tk_stream_options, AT(selector)),
@@ -167,6 +170,7 @@ int tk_cmd_why(int argc, char **argv) {
   o.ask.rows = o.style.rows;
   int code = tk_options_read(argc, argv, tk_why_options, &o);
   if (code != TK_DONE) return code;
+  tk_inputs_give_tls(&o.client, argv + optind, argc - optind);
   if (!o.schema) return why(&o, argc - optind, argv + optind);
   if (argc > optind || count_ways(&o) > 0 || is_remote(&o))
     return tk_usage("why", "--schema can be combined with --json only");

@@ -85,7 +85,8 @@ bool tp__place_words(const Tracecollect__V1__Report *report, const Tracecollect_
     frames[n] = &frame[n];
   }
   out[0] = '\0';
-  const struct to_frame *own = to_callstack_own(&(struct to_callstack){ .len = n, .frames = frames });
+  const struct to_frame *own =
+      to_callstack_own(&(struct to_callstack){ .len = n, .frames = frames });
   if (own == NULL || tp_is_foreign(own->function.data)) return false;
   if (own->line > 0)
     snprintf(out, TP__PLACE, "%.200s:%" PRIu64, own->function.data, own->line);

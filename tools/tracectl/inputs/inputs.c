@@ -85,23 +85,23 @@ static int open_streams(struct tk_inputs *in) {
   return code;
 }
 
-/* The options --tls-* are for the files if they are URLs. */
-static bool are_urls(const struct tk_inputs *in, char **files, int n_files) {
-  const struct tk_client_args *c = &in->client;
-  bool all = n_files > 0 && c->server == NULL && c->certs == NULL && c->tls_crl == NULL;
+void tk_inputs_give_tls(struct tk_client_args *args, char **files, int n_files) {
+  bool are_urls =
+      n_files > 0 && args->server == NULL && args->certs == NULL && args->tls_crl == NULL;
 
-  for (int i = 0; i < n_files; i++) all &= tk_url_is(files[i]);
-  if (all) tk_url_use_tls(c->tls_ca, c->tls_cert, c->tls_key);
-  return all;
+  for (int i = 0; i < n_files; i++) are_urls &= tk_url_is(files[i]);
+  if (!are_urls) return;
+  tk_url_use_tls(args->tls_ca, args->tls_cert, args->tls_key);
+  *args = (struct tk_client_args){ 0 };
 }
 
 int tk_inputs_open(struct tk_inputs *in, char **files, int n_files) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
+  tk_inputs_give_tls(&in->client, files, n_files);
   in->is_remote |= in->all || in->selector.last_ns != 0 ||
-                   tk_selector_names_streams(&in->selector) ||
-                   (tk_client_is_given(&in->client) && !are_urls(in, files, n_files));
+                   tk_selector_names_streams(&in->selector) || tk_client_is_given(&in->client);
   if (n_files > 0 && in->is_remote)
     return tk_usage(in->verb, "FILE cannot be combined with options for a collector's streams");
   if (n_files == 0 && !in->is_remote)

@@ -169,7 +169,8 @@ void tk_names_lead_on(sqlite3 *db, const char *sql, const char *message) {
   if ((name = after(message, "no such table: ")) != NULL) lead_to_table(db, name);
   if ((name = after(message, "no such column: ")) != NULL) lead_to_column(db, sql, name);
   if (after(message, "no such function: ") != NULL)
-    fputs("  There are p(x, 99), median(x), place(stack), call(stack), and SQLite's own.\n", stderr);
+    fputs("  There are p(x, 99), median(x), place(stack), call(stack), and SQLite's own.\n",
+          stderr);
   if (strstr(message, "syntax error") != NULL && !begins_as_query(sql))
     fputs("  tracectl query --schema [TABLE] shows tables and columns.\n", stderr);
 }
@@ -243,7 +244,8 @@ static int print_tables(sqlite3 *db, const struct names *tables) {
     for (unsigned k = 0; k < columns.n; k++) printf(" %s", columns.name[k]);
     putchar('\n');
   }
-  puts("Functions: p(x, 99), median(x), place(stack), call(stack), and SQLite's own. --schema TABLE shows types "
+  puts("Functions: p(x, 99), median(x), place(stack), call(stack), and SQLite's own. --schema "
+       "TABLE shows types "
        "and values.");
   return TK_DONE;
 }
