@@ -109,6 +109,9 @@ static tb_rc say_type(struct tp_summary *summary, const struct tp_summary_of *of
                  : is_outlier(d) ? 600 + grade(d->max_ns, 10 * ms)
                                  : 30 + grade(d->max_ns, ms) / 2;
   if (strlen(quoted) > MORE_BYTES / 2 || type[0] == '\0') draft.is_why = false, draft.more = NULL;
+  if (d->count == 1)
+    return tp__say(summary, of, &draft, "Task %.120s: the only one took %s%s", type,
+                   tp__ns_words(d->max_ns, max), most);
   if (d->no_quantiles)
     return tp__say(summary, of, &draft, "Task %.120s: the slowest of %s took %s%s%s", type,
                    tp__count_words(d->count, count), tp__ns_words(d->max_ns, max), most, call);
@@ -252,7 +255,7 @@ static tb_rc say_stops(struct tp_summary *summary, const struct tp_summary_of *o
   if (all == NULL || all->count == 0 || is_found(of, "long_stop", NULL)) return TB_OK;
   const Distribution *longest = longest_stop(r, &reason);
   if (longest == NULL || longest->count == 0) return TB_OK;
-  bool stands_out = longest->max_ns >= 10 * ms || share >= 0.05;
+  bool stands_out = longest->max_ns >= 10 * ms || (share >= 0.05 && all->count >= 10);
   draft.weight = stands_out              ? 300 + grade(longest->max_ns, 10 * ms) / 2
                  : longest->max_ns >= ms ? 25
                                          : 4;
@@ -274,7 +277,7 @@ static tb_rc say_gc(struct tp_summary *summary, const struct tp_summary_of *of) 
 
   if (cycles == NULL || cycles->count == 0 || share < 0.1 || is_found(of, "assists", NULL))
     return TB_OK;
-  draft.weight = share >= 0.25 ? 320 + 50 * share : 70 + 100 * share;
+  draft.weight = share >= 0.25 && cycles->count >= 3 ? 320 + 50 * share : 70 + 100 * share;
   if (assist != NULL && assist->total_ns > 0) {
     const char *entry = most_of_entries(r, "assist");
     snprintf(of_assists, sizeof of_assists, "; goroutines helped it for %s%s%.100s",
@@ -282,8 +285,9 @@ static tb_rc say_gc(struct tp_summary *summary, const struct tp_summary_of *of) 
              entry[0] != '\0' ? ", most of all those of " : "", entry);
   }
   return tp__say(summary, of, &draft,
-                 "The garbage collector ran for %s of the time, in %s cycles%s",
-                 tp__share_words(share, part), tp__count_words(cycles->count, count), of_assists);
+                 "The garbage collector ran for %s of the time, in %s cycle%s%s",
+                 tp__share_words(share, part), tp__count_words(cycles->count, count),
+                 cycles->count == 1 ? "" : "s", of_assists);
 }
 
 static tb_rc say_heap(struct tp_summary *summary, const struct tp_summary_of *of) {

@@ -125,6 +125,11 @@ tb_rc tp__longest_call(struct tp_summary *summary, const struct tp_summary_of *o
   return TB_OK;
 }
 
+/* One call that takes all of the time may be a reader that has nothing to read. */
+static bool is_reader(const struct place *p, uint64_t time_ns) {
+  return p->count == 1 && p->max_ns >= time_ns / 10 * 9;
+}
+
 static tb_rc say_calls(struct tp_summary *summary, const struct tp_summary_of *of) {
   struct tp__draft draft = { .kind = "call", .report = "syscall", .more = " --table by_stack" };
   char max[TP__WORDS], total[TP__WORDS], count[TP__WORDS];
@@ -133,12 +138,14 @@ static tb_rc say_calls(struct tp_summary *summary, const struct tp_summary_of *o
   TB_TRY(collect_calls(summary, of, &all));
   const struct place *p = with_longest(&all);
   if (p == NULL || p->max_ns < ms) return TB_OK;
+  bool is_long = p->max_ns >= 100 * ms && !is_reader(p, tp__time_of(of, TO_ANALYSIS_SYSCALL));
   draft.place = p->at;
-  draft.weight = p->max_ns >= 100 * ms ? 450 : p->max_ns >= 10 * ms ? 130 : 8;
+  draft.weight = is_long ? 450 : p->max_ns >= 10 * ms ? 130 : 8;
+  tp__ns_words(p->max_ns, max);
+  if (p->count == 1) return tp__say(summary, of, &draft, "A system call at %s took %s", p->at, max);
   return tp__say(summary, of, &draft,
-                 "System calls at %s: the longest took %s, %s call%s together %s", p->at,
-                 tp__ns_words(p->max_ns, max), tp__count_words(p->count, count),
-                 p->count == 1 ? "" : "s", tp__ns_words(p->total_ns, total));
+                 "System calls at %s: the longest took %s, %s calls together %s", p->at, max,
+                 tp__count_words(p->count, count), tp__ns_words(p->total_ns, total));
 }
 
 /* ---- waits ---- */
@@ -194,14 +201,16 @@ static tb_rc say_locks(struct tp_summary *summary, const struct tp_summary_of *o
                  : p->max_ns >= 10 * ms || share >= 0.05 ? 160
                                                          : 9;
   bool is_lock = strcmp(p->reason, "lock") == 0;
-  return tp__say(
-      summary, of, &draft, "Waits for %s at %s: %s wait%s of %s together, the longest %s%s%s",
-      is_lock ? "a lock" : "a receiver (channel send)", p->at, tp__count_words(p->count, count),
-      p->count == 1 ? "" : "s", tp__ns_words(p->total_ns, total), tp__ns_words(p->max_ns, max),
-      p->other[0] == '\0' ? ""
-      : is_lock           ? "; released most at "
-                          : "; received most at ",
-      p->other);
+  const char *ended = p->other[0] == '\0' ? "" : is_lock ? "; released at " : "; received at ";
+  const char *what = is_lock ? "a lock" : "a receiver (channel send)";
+  tp__ns_words(p->max_ns, max);
+  if (p->count == 1)
+    return tp__say(summary, of, &draft, "A wait for %s at %s took %s%s%s", what, p->at, max, ended,
+                   p->other);
+  return tp__say(summary, of, &draft,
+                 "Waits for %s at %s: %s waits of %s together, the longest %s%s%s", what, p->at,
+                 tp__count_words(p->count, count), tp__ns_words(p->total_ns, total), max, ended,
+                 p->other);
 }
 
 /* A program may wait so by design: it is nothing to worry about. */

@@ -331,7 +331,7 @@ Test(summary, waits_at_one_place_are_added_up_and_the_runtime_is_left_out) {
   cr_assert_str_eq(
       s->text,
       "Waits for a lock at main.reserve:27: 5 waits of 300 ms together, the longest 30.0 ms; "
-      "released most at main.slow:36");
+      "released at main.slow:36");
   cr_assert_str_eq(s->place, "main.reserve:27");
   cr_assert_str_eq(s->more, "tracectl report contention t.trace --table by_pair");
 }
@@ -376,6 +376,22 @@ Test(summary, a_slow_task_names_a_system_call_that_took_as_long) {
   cr_assert_not_null(strstr(reply->sentences[0]->text, "took 380 ms"), "%s",
                      reply->sentences[0]->text);
   cr_assert_str_eq(reply->sentences[1]->kind, "call");
+}
+
+Test(summary,
+     one_of_a_kind_has_no_quantiles_and_a_call_that_takes_all_of_the_time_may_be_a_reader) {
+  Report *r = add_report("syscall");
+  Tracecollect__V1__Table *stacks = add_table(r, "by_stack", "stack", "calls", "idle", NULL);
+
+  add_row(stacks, stack(r, "syscall.read:1", "main.readPipe:3", NULL),
+          lengths(1, 9900, 9900, 9900, 9900), number(0), NULL);
+  add_task("whole run", lengths(1, 9000, 9000, 9000, 9000), 0);
+  const Tracecollect__V1__SummaryReply *reply = sum_up();
+  cr_assert_eq(reply->n_sentences, 2);
+  cr_assert_str_eq(reply->sentences[0]->text, "A system call at main.readPipe:3 took 9.90 s");
+  cr_assert_lt(reply->sentences[0]->weight, 200);
+  cr_assert_str_eq(reply->sentences[1]->text,
+                   "Task whole run: the only one took 9.00 s, mostly (100 %) sleeping");
 }
 
 Test(summary, goroutines_that_pile_up_are_told_before_they_are_a_leak) {
