@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import unittest
 
 from harness import DEADLINE, SANITIZE, TRACECTL, Case, Collector, https, wait_until
 from served import Served
@@ -114,6 +115,18 @@ class Guard(Served):
             self.assertEqual(page.ask("/api/v1/streams", Sec_Fetch_Site=site)[0], 403, site)
         for site in ("same-origin", "none"):
             self.assertEqual(page.ask("/api/v1/streams", Sec_Fetch_Site=site)[0], 200, site)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
+    def test_another_user_of_this_host_is_not_answered_even_with_the_cookie(self):
+        as_nobody = self.run_program("setpriv", "--reuid", "nobody", "true", expect=None)
+        self.assertEqual(as_nobody.returncode, 0, as_nobody.err)
+        page = self.page().enter()
+        ask = ("curl", "-sS", "--max-time", str(int(DEADLINE)), "-H", f"Cookie: {page.cookie}", page.base + "/healthz")
+        self.assertEqual(self.run_program(*ask).out, "ok\n")
+        refused = self.run_program("setpriv", "--reuid", "nobody", *ask, expect=None)
+        self.assertIn(refused.returncode, (52, 56), refused.err)  # closed, without an answer
+        self.assertEqual(refused.out, "")
+        self.assertEqual(page.ask("/healthz")[0], 200)
 
     def test_it_only_reads(self):
         page = self.page().enter()

@@ -277,6 +277,13 @@ static bool make_room(struct tk__server *server) {
   return true;
 }
 
+static bool is_of_our_user(const struct tk__client *c) {
+  uv_os_fd_t fd;
+
+  return uv_fileno((const uv_handle_t *)&c->tcp, &fd) == 0 &&
+         tk_peer_is_ours(c->server->peers_fd, fd);
+}
+
 void tk__client_accept(struct tk__server *server) {
   struct tk__client *c;
   bool has_room = make_room(server);
@@ -290,7 +297,8 @@ void tk__client_accept(struct tk__server *server) {
   c->tcp.data = c;
   LIST_INSERT_HEAD(&server->clients, c, all);
   server->n_clients++;
-  if (uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&c->tcp) != 0 || !has_room) {
+  if (uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&c->tcp) != 0 || !has_room ||
+      !is_of_our_user(c)) {
     tk__client_close(c);
     return;
   }

@@ -147,9 +147,11 @@ tb_rc tk_page_run(const struct tk_page_config *config, struct tb_diag *diag) {
   }
   curl_global_init(CURL_GLOBAL_DEFAULT);
   LIST_INIT(&s->clients);
+  s->peers_fd = tk_peers_open();
   tb_mem_init(&s->mem, tb_mem_libc, NULL, MEMORY_MAX);
   rc = serve(s, config, diag);
   close_all(s);
+  if (s->peers_fd >= 0) close(s->peers_fd);
   free(s);
   return rc;
 }

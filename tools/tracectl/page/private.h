@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "tools/tracectl/page/guard.h"
 #include "tools/tracectl/page/page.h"
+#include "tools/tracectl/page/peer.h"
 #include "tools/tracectl/page/upstream.h"
 
 enum {
@@ -52,6 +53,7 @@ struct tk__server {
   struct tk_upstream *upstream;
   struct tb_mem mem;
   LIST_HEAD(, tk__client) clients;
+  int peers_fd;                  /* -1: unknown whose clients are */
   unsigned n_clients, n_closing; /* in the list; those whose handles are closing */
 };
 
