@@ -41,7 +41,7 @@ enum tk_value_kind {
  * as long as the traces. */
 struct tk_value {
   enum tk_value_kind kind;
-  bool stays; /* valid as long as the traces */
+  bool stays; /* valid as long as the traces, and ends with a NUL */
   int64_t number;
   struct to_string text;
 };

@@ -212,7 +212,8 @@ static int on_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column
   case TK_VALUE_NONE: break;
   case TK_VALUE_NUMBER: sqlite3_result_int64(out, value.number); break;
   case TK_VALUE_TEXT:
-    sqlite3_result_text(out, value.text.data, (int)value.text.len,
+    /* -1: the text ends with a NUL, so SQLite need not copy it to add one */
+    sqlite3_result_text(out, value.text.data, value.stays ? -1 : (int)value.text.len,
                         value.stays ? SQLITE_STATIC : SQLITE_TRANSIENT);
     break;
   case TK_VALUE_NO_MEMORY: sqlite3_result_error_nomem(out); break;
