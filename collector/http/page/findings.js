@@ -10,8 +10,10 @@ const SHOWN = 20; // of each list
 
 const nanoseconds = (time) => Date.parse(time) * 1e6;
 
-function peakOf({ peak, peak_unit: unit }) {
-  return unit === "ns" ? `, at most ${duration(peak)}` : unit === "goroutines" ? `, at most ${count(peak)} goroutines` : "";
+// The sentence of a C program's finding is in its own words, and so is the peak.
+function peakOf({ peak, peak_unit: unit, words }) {
+  const who = /\d threads?\b/.test(words) ? "threads" : "goroutines";
+  return unit === "ns" ? `, at most ${duration(peak)}` : unit === "goroutines" ? `, at most ${count(peak)} ${who}` : "";
 }
 
 function story(f) {
