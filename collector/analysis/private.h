@@ -145,7 +145,9 @@ struct tc_scheduler {
   uv_timer_t retry; /* runs after the store's queue was full */
   struct tb_mem mem;
   struct tb_mem share;          /* this loop's part of analysis.memory_max, for all its streams */
-  struct to_analysis_room room; /* of the stream whose turn it is */
+  struct tb_mem stacks_mem;     /* stacks that several streams use, charged to the share */
+  size_t stacks_reported;       /* of them, in the metric */
+  struct to_analysis_room room; /* of the stream whose turn it is, and the stacks of all */
   struct to_generation_pool *generations; /* tables of generations, charged to the share */
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */

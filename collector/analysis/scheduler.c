@@ -355,7 +355,8 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
-  to_analysis_room_init(&u->room, &u->mem);
+  tb_mem_init(&u->stacks_mem, take_share, u, SIZE_MAX);
+  to_analysis_room_init(&u->room, &u->mem, &u->stacks_mem);
   size_t kept_max = u->share.bytes_max / KEPT_PART;
   to_generation_pool_init(u->generations, take_share, u,
                           kept_max < KEPT_BYTES ? kept_max : KEPT_BYTES);

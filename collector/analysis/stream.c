@@ -7,10 +7,12 @@
 #include "collector/analysis/private.h"
 
 void tc__analysed_report_memory(struct tc__analysed *s) {
-  size_t bytes = s->mem.bytes + (s->bytes != NULL ? s->len : 0);
+  size_t bytes = s->mem.bytes + (s->bytes != NULL ? s->len : 0), shared = s->u->stacks_mem.bytes;
 
-  tc_metric_add(&s->u->env.metrics->analysis_bytes, bytes - s->mem_reported);
+  tc_metric_add(&s->u->env.metrics->analysis_bytes,
+                bytes - s->mem_reported + shared - s->u->stacks_reported);
   s->mem_reported = bytes;
+  s->u->stacks_reported = shared;
 }
 
 void tc__analysed_job_drop(struct tc__analysed *s) {

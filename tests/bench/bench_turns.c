@@ -106,7 +106,7 @@ static double measure(unsigned streams, bool analyse, size_t *out_kib) {
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&own, tb_mem_libc, NULL, SIZE_MAX);
   room = (struct to_analysis_room){ 0 };
-  to_analysis_room_init(&room, &own);
+  to_analysis_room_init(&room, &own, &mem);
   to_generation_pool_init(&pool, tb_mem_libc, NULL, 4 << 20);
   const struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
                                              .stacks_max = TO_STACKS_MAX_DEFAULT,

@@ -98,11 +98,12 @@ static tb_rc init(struct to_analyses *a) {
 
   if (a->config.room == NULL) {
     TB_TRY(tb_mem_alloc(a->mem, sizeof(*a->own_room), &a->own_room));
-    to_analysis_room_init(a->own_room, a->mem);
+    to_analysis_room_init(a->own_room, a->mem, a->mem);
     a->config.room = a->own_room;
   }
   to_windows_init(&a->windows, a->mem, &a->config.room->tally);
   config.slice = &a->config.room->slice;
+  config.stacks = &a->config.room->stacks;
   a->windows.sparing = a->config.is_live;
   a->windows.has_stretches = a->config.has_stretches;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {

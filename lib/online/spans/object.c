@@ -240,7 +240,8 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
   if (to__wants(s, TO_WANT_WASTE)) s->wanted |= TO_WANT_STATES;
   to_stack_table_init(&s->stacks, mem,
-                      config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
+                      config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max,
+                      config->stacks);
   to_lock_table_init(&s->locks, mem);
   tb_map_init(&s->runs_on_far, mem, tb_seed());
   tb_map_init(&s->calls_by_thread, mem, tb_seed());

@@ -163,7 +163,8 @@ struct to_spans_config {
   uint32_t wanted;   /* TO_WANT(GOROUTINE): all its states */
   size_t stacks_max; /* 0: TO_SPANS_STACKS_MAX */
   bool times_only;   /* no names and stacks of ranges, tasks and regions, and no labels */
-  struct to_spans_slice *slice; /* shared by objects of one thread; NULL: an own one, 20 KiB */
+  struct to_spans_slice *slice;  /* shared by objects of one thread; NULL: an own one, 20 KiB */
+  struct to_stack_store *stacks; /* the same */
 };
 
 /* Gets spans in slices of 1 to TO_SPANS_SLICE. gen: of the events that ended them; NULL: to_spans_epoch() cut them. */

@@ -67,7 +67,7 @@ void tk_go_profile_init(struct tk_go_profile *p, const struct tk_go_kind *kind,
                         struct tb_mem *mem) {
   *p = (struct tk_go_profile){ .kind = kind };
   tb_arena_init(&p->arena, mem, CHUNK_BYTES);
-  to_stack_table_init(&p->stacks, mem, (1 << STACK_BITS) - 2);
+  to_stack_table_init(&p->stacks, mem, (1 << STACK_BITS) - 2, NULL);
   tb_map_init(&p->goroutines, mem, tb_seed());
   tb_map_init(&p->entries, mem, tb_seed());
 }

@@ -164,7 +164,7 @@ bool tk_events_begin(const struct tk_place *place, const struct tk_events_ask *a
   e->goroutine = ask->goroutine;
   tb_diag_clear(&e->diag);
   tb_diag_clear(&e->after);
-  to_stack_table_init(&e->stacks, &tk_mem, TK_QUERY_STACKS_MAX);
+  to_stack_table_init(&e->stacks, &tk_mem, TK_QUERY_STACKS_MAX, NULL);
   to_allocfree_init(&e->types, &tk_mem);
   if (choose(e, ask) && (e->parts == 0 || begin_part(e, error))) {
     *out = e;

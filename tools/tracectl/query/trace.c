@@ -9,7 +9,7 @@
 
 void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t number) {
   *trace = (struct tk_trace){ .place = *place, .number = number };
-  to_stack_table_init(&trace->stacks, &tk_mem, TK_QUERY_STACKS_MAX);
+  to_stack_table_init(&trace->stacks, &tk_mem, TK_QUERY_STACKS_MAX, NULL);
 }
 
 void tk_trace_fini(struct tk_trace *trace) {

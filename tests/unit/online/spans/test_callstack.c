@@ -132,7 +132,7 @@ Test(callstack, a_stored_stack_is_looked_at_again_when_a_frame_gets_its_name) {
   uint32_t index;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_stack_table_init(&table, &mem, 10);
+  to_stack_table_init(&table, &mem, 10, NULL);
   cr_assert_eq(to_stack_table_copy(&table, &(struct to_callstack){ 2, frames, 0 }, &index), TB_OK);
   const struct to_callstack *stored = to_stack_table_stack(&table, index);
   cr_assert_str_eq(to_callstack_own(stored)->function.data, "a.out+0x1f");
