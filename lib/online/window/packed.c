@@ -5,35 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/varint.h"
+#include "online/window/bits.h"
 
-enum { FIELDS = 8, ROW_BUCKETS_MIN = TO_ROW_BUCKETS_MAX / 4 };
-enum { ROW_BYTES_MAX = 4 * TW_VARINT_BYTES_MAX, WORD_BYTES_MAX = 2 * TW_VARINT_BYTES_MAX };
+enum {
+  ROW_BUCKETS_MIN = TO_ROW_BUCKETS_MAX / 4,
+  PLACE_BITS = 13,
+  SCALE_BITS = 3,
+  /* Bytes at most: a row without its words, twice so that words can be moved; a word. */
+  ROW_BYTES_MAX = 128,
+  WORD_BYTES_MAX = (2 * TO_BITS_GAMMA_MAX + 7) / 8,
+};
+_Static_assert(TO_PLACES <= 1 << PLACE_BITS && TO_SCALE_MAX < 1 << SCALE_BITS, "they fit");
+
+/* Bits of a row. */
+enum {
+  SAME_SINCE = 1,
+  HAS_TAG = 2,
+  HAS_LOWER = 4,
+  HAS_LENGTHS = 8,
+  ALL_LENGTHS = 16,
+  ROW_BITS = 5
+};
 
 void to_packed_free(struct to_packed *block, struct tb_mem *mem) {
   if (block != NULL) tb_mem_free(mem, block, block->bytes);
 }
 
-static void write_varint(struct to_tally *t, uint64_t value) {
-  t->bytes_n += tw_varint_write(t->bytes + t->bytes_n, value);
-}
-
-/* Reads our own encoding, which has no errors. */
-static inline uint64_t read_varint(const unsigned char **at) {
-  uint64_t value = *(*at)++;
-
-  if (TB_LIKELY(value < 0x80)) return value;
-  value &= 0x7f;
-  for (unsigned shift = 7;; shift += 7) {
-    unsigned char byte = *(*at)++;
-    value |= (uint64_t)(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-}
-
-/* ---- sums ---- */
-
-/* Spans of one stretch begin at about the same time, so the difference is a small number of either sign. */
+/* Begins of neighbouring series are near each other, so the difference is a small number of either sign. */
 static uint64_t fold_sign(uint64_t difference) {
   return difference << 1 ^ (0 - (difference >> 63));
 }
@@ -42,50 +40,8 @@ static uint64_t unfold_sign(uint64_t folded) {
   return folded >> 1 ^ (0 - (folded & 1));
 }
 
-static tb_rc put_sums(struct to_tally *t, const struct to_cells *c, struct to_packed *block) {
-  block->sums = (uint32_t)c->used_n;
-  block->base = c->used_n > 0 ? c->cell[c->used[0]].since : 0;
-  TB_TRY(to_tally_bytes(t, c->used_n * FIELDS * TW_VARINT_BYTES_MAX));
-  for (size_t i = 0; i < c->used_n; i++) {
-    const struct to_count *cell = &c->cell[c->used[i]];
-    write_varint(t, c->used[i]);
-    write_varint(t, cell->count);
-    write_varint(t, cell->total_ns);
-    write_varint(t, cell->max_ns);
-    write_varint(t, cell->min_ns);
-    write_varint(t, fold_sign((uint64_t)cell->since - (uint64_t)block->base));
-    write_varint(t, cell->tag);
-    write_varint(t, cell->lower_bounds);
-  }
-  block->sums_len = t->bytes_n;
-  return TB_OK;
-}
-
 static bool is_in(const uint64_t *set, uint32_t series) {
-  return set != NULL && (set[series / 64] >> series % 64 & 1) != 0;
-}
-
-/* set NULL: no series is moved. */
-static void add_sums(const struct to_packed *block, const uint64_t *set, uint32_t into,
-                     struct to_cells *c) {
-  const unsigned char *at = (const unsigned char *)(block + 1);
-
-  for (uint32_t i = 0; i < block->sums; i++) {
-    struct to_count cell;
-    uint32_t series = (uint32_t)read_varint(&at);
-    cell.count = read_varint(&at);
-    cell.total_ns = read_varint(&at);
-    cell.max_ns = read_varint(&at);
-    cell.min_ns = read_varint(&at);
-    cell.since = (to_ns)((uint64_t)block->base + unfold_sign(read_varint(&at)));
-    cell.tag = (uint32_t)read_varint(&at);
-    cell.lower_bounds = (uint32_t)read_varint(&at);
-    to_cells_join(c, is_in(set, series) ? into : series, &cell);
-  }
-}
-
-void to_packed_sums(const struct to_packed *block, struct to_cells *c) {
-  add_sums(block, NULL, 0, c);
+  return (set[series / 64] >> series % 64 & 1) != 0;
 }
 
 /* ---- buckets of one series ---- */
@@ -153,133 +109,203 @@ struct to_histogram to_buckets_take(struct to_tally *t, int scale, size_t max, u
   return h;
 }
 
-/* ---- rows ---- */
+/* ---- reading rows ---- */
 
-/* Writes a block's rows. */
+void to_row_first(const struct to_packed *block, struct to_row *row) {
+  *row = (struct to_row){ .series = TO_NO_SERIES, .left = block == NULL ? 0 : block->rows };
+  if (block != NULL) row->bits = (struct to_bits){ (const unsigned char *)(block + 1), 0 };
+}
+
+static void get_sum(struct to_bits *bits, unsigned flags, struct to_count *sum) {
+  uint64_t since = (uint64_t)sum->since;
+
+  if ((flags & SAME_SINCE) == 0) since += unfold_sign(to_bits_number(bits));
+  sum->since = (to_ns)since;
+  sum->max_ns = to_bits_number(bits);
+  sum->min_ns = sum->count > 1 ? to_bits_number(bits) : sum->max_ns;
+  sum->total_ns = sum->count > 2 ? to_bits_number(bits) : sum->max_ns;
+  if (sum->count == 2) sum->total_ns += sum->min_ns;
+  sum->tag = (flags & HAS_TAG) != 0 ? (uint32_t)to_bits_number(bits) : 0;
+  sum->lower_bounds = (flags & HAS_LOWER) != 0 ? (uint32_t)to_bits_number(bits) : 0;
+}
+
+bool to_row_next(struct to_row *row) {
+  struct to_bits bits = row->bits;
+
+  if (row->left == 0) return false;
+  row->left--;
+  bits.at += row->words_bits;
+  row->series += (uint32_t)to_bits_gamma(&bits);
+  row->sum.count = to_bits_gamma(&bits);
+  unsigned flags = (unsigned)to_bits_get(&bits, ROW_BITS);
+  get_sum(&bits, flags, &row->sum);
+  row->lengths = row->words = 0;
+  row->scale = TO_SCALE_MAX;
+  row->words_bits = 0;
+  if ((flags & HAS_LENGTHS) != 0) {
+    row->lengths = (flags & ALL_LENGTHS) != 0 ? row->sum.count : to_bits_gamma(&bits);
+    row->words = (uint32_t)to_bits_gamma(&bits) - 1;
+  }
+  if (row->words > 0) {
+    row->scale = (int)to_bits_get(&bits, SCALE_BITS);
+    row->words_bits = to_bits_number(&bits);
+  }
+  row->bits = bits;
+  return true;
+}
+
+void to_row_count(const struct to_row *row, int scale, struct to_tally *t) {
+  struct to_bits bits = row->bits;
+  int steps = row->scale - scale;
+  uint64_t step, n;
+
+  if (row->words == 0) return;
+  uint32_t place = (uint32_t)to_bits_get(&bits, PLACE_BITS);
+  to_buckets_add(&t->buckets, place >> steps, to_bits_gamma(&bits));
+  for (uint32_t i = 1; i < row->words; i++) {
+    to_bits_gamma_pair(&bits, &step, &n);
+    place += (uint32_t)step;
+    to_buckets_add(&t->buckets, place >> steps, n);
+  }
+}
+
+void to_packed_sums(const struct to_packed *block, struct to_cells *c) {
+  struct to_row row;
+
+  for (to_row_first(block, &row); to_row_next(&row);) to_cells_join(c, row.series, &row.sum);
+}
+
+/* ---- writing rows ---- */
+
+/* Writes a block's rows into bytes of the tally. */
 struct writer {
   struct to_tally *t;
   const struct to_packed_form *form;
   size_t buckets;       /* at most in a row */
   uint64_t lengths_min; /* rows with fewer have no words */
-  uint32_t last;        /* series of the last row + 1 */
-  size_t words;         /* in rows */
+  struct to_bits_out out;
+  uint32_t last; /* series of the last row */
+  to_ns since;   /* its since */
+  uint32_t rows;
+  size_t words; /* without those of wholes */
+};
+
+/* The words of a row. */
+struct words {
+  uint32_t n;
+  int scale;
+  struct to_bits bits;
+  size_t bits_n;
 };
 
 static bool is_whole(const struct to_packed_form *form, uint32_t series) {
   return form->parent[series] == TO_NO_SERIES;
 }
 
-static void write_head(struct writer *w, uint32_t series, uint64_t lengths, uint32_t words,
-                       int scale, size_t bytes) {
-  write_varint(w->t, series - w->last);
-  write_varint(w->t, lengths);
-  write_varint(w->t, (uint64_t)words << 3 | (unsigned)scale);
-  write_varint(w->t, bytes);
-  w->last = series + 1;
-  if (!is_whole(w->form, series)) w->words += words;
+/* Makes room for n more bytes after a row without words. */
+static tb_rc make_room(struct writer *w, size_t n) {
+  TB_TRY(to_tally_bytes(w->t, w->out.at / 8 + ROW_BYTES_MAX + n));
+  w->out.bytes = w->t->bytes;
+  return TB_OK;
 }
 
-static size_t buckets_max(const struct writer *w, uint32_t series) {
-  return is_whole(w->form, series) ? TO_BUCKETS_MAX : w->buckets;
+static void put_sum(struct writer *w, unsigned flags, const struct to_count *sum) {
+  if ((flags & SAME_SINCE) == 0)
+    to_bits_put_number(&w->out, fold_sign((uint64_t)sum->since - (uint64_t)w->since));
+  to_bits_put_number(&w->out, sum->max_ns);
+  if (sum->count > 1) to_bits_put_number(&w->out, sum->min_ns);
+  if (sum->count > 2) to_bits_put_number(&w->out, sum->total_ns);
+  if ((flags & HAS_TAG) != 0) to_bits_put_number(&w->out, sum->tag);
+  if ((flags & HAS_LOWER) != 0) to_bits_put_number(&w->out, sum->lower_bounds);
+  w->since = sum->since;
 }
 
-static inline unsigned char *put_word(unsigned char *at, uint32_t step, uint64_t n) {
-  at += tw_varint_write(at, (uint64_t)step << 1 | (n != 1));
-  return n == 1 ? at : at + tw_varint_write(at, n);
+/* words: may be in the tally's bytes, after room for the row. */
+static void put_row(struct writer *w, uint32_t series, const struct to_count *sum, uint64_t lengths,
+                    const struct words *words) {
+  unsigned flags = (sum->since == w->since ? SAME_SINCE : 0) | (sum->tag != 0 ? HAS_TAG : 0) |
+                   (sum->lower_bounds != 0 ? HAS_LOWER : 0) | (lengths > 0 ? HAS_LENGTHS : 0) |
+                   (lengths == sum->count ? ALL_LENGTHS : 0);
+
+  to_bits_put_gamma(&w->out, series - w->last);
+  to_bits_put_gamma(&w->out, sum->count);
+  to_bits_put(&w->out, flags, ROW_BITS);
+  put_sum(w, flags, sum);
+  w->last = series;
+  w->rows++;
+  if (lengths == 0) return;
+  if (lengths != sum->count) to_bits_put_gamma(&w->out, lengths);
+  to_bits_put_gamma(&w->out, words->n + 1);
+  if (words->n == 0) return;
+  to_bits_put(&w->out, (uint64_t)words->scale, SCALE_BITS);
+  to_bits_put_number(&w->out, words->bits_n);
+  to_bits_copy(&w->out, words->bits, words->bits_n);
+  if (!is_whole(w->form, series)) w->words += words->n;
 }
 
-/* Writes the counted buckets as words, and clears them. */
-static unsigned char *put_buckets(struct to_buckets *b, int steps, unsigned char *at,
-                                  uint32_t *out_words) {
+static inline void put_word(struct to_bits_out *out, bool is_first, uint32_t step, uint64_t n) {
+  if (!is_first) {
+    to_bits_put_gamma_pair(out, step, n);
+    return;
+  }
+  to_bits_put(out, step, PLACE_BITS);
+  to_bits_put_gamma(out, n);
+}
+
+/* Writes the counted buckets as words, at least one, and clears them. */
+static uint32_t put_buckets(struct to_buckets *b, int steps, struct to_bits_out *out) {
   size_t n = list_places(b);
-  uint64_t count = take_count(b, 0); /* at place, whose word is not yet written */
-  uint32_t before = 0, place = 0;    /* before: of the last word */
+  uint64_t count = take_count(b, 0);         /* at place, whose word is not yet written */
+  uint32_t before = 0, place = 0, words = 0; /* before: of the last word */
 
-  *out_words = 0;
   for (size_t i = 0; i < n; i++) {
     uint32_t next = (uint32_t)b->listed[i] >> steps;
     if (next != place && count > 0) {
-      at = put_word(at, place - before, count);
+      put_word(out, words++ == 0, place - before, count);
       before = place;
       count = 0;
-      ++*out_words;
     }
     place = next;
     count += take_count(b, b->listed[i]);
   }
-  ++*out_words;
-  return put_word(at, place - before, count);
+  put_word(out, words == 0, place - before, count);
+  return words + 1;
 }
 
-/* Writes a row of the counted buckets, at least one. The head says how many words there are, so they are written first. */
-static tb_rc put_row(struct writer *w, uint32_t series, uint64_t lengths, int scale) {
-  struct to_tally *t = w->t;
-  int steps = steps_down(&t->buckets, scale, buckets_max(w, series));
-  uint32_t n;
+/* Writes a row of the counted buckets. Its words are written first, as it says how many they are. */
+static tb_rc put_counted(struct writer *w, uint32_t series, const struct to_count *sum,
+                         uint64_t lengths, int scale) {
+  size_t max = is_whole(w->form, series) ? TO_BUCKETS_MAX : w->buckets;
+  int steps = steps_down(&w->t->buckets, scale, max);
+  struct words words = { .scale = scale - steps };
 
-  TB_TRY(to_tally_bytes(t, ROW_BYTES_MAX + (TO_BUCKETS_MAX + 1) * WORD_BYTES_MAX));
-  unsigned char *words = t->bytes + t->bytes_n + ROW_BYTES_MAX;
-  size_t bytes = (size_t)(put_buckets(&t->buckets, steps, words, &n) - words);
-  write_head(w, series, lengths, n, scale - steps, bytes);
-  memmove(t->bytes + t->bytes_n, words, bytes);
-  t->bytes_n += bytes;
+  TB_TRY(make_room(w, (TO_BUCKETS_MAX + 1) * WORD_BYTES_MAX));
+  struct to_bits_out out = { w->out.bytes + w->out.at / 8 + ROW_BYTES_MAX, 0 };
+  words.n = put_buckets(&w->t->buckets, steps, &out);
+  words.bits = (struct to_bits){ out.bytes, 0 };
+  words.bits_n = out.at;
+  put_row(w, series, sum, lengths, &words);
   return TB_OK;
 }
 
-/* Writes a row as it is in another block. */
-static tb_rc copy_row(struct writer *w, const struct to_row *row) {
-  size_t bytes = (size_t)(row->end - row->at);
-
-  TB_TRY(to_tally_bytes(w->t, ROW_BYTES_MAX + bytes));
-  write_head(w, row->series, row->lengths, row->words, row->scale, bytes);
-  memcpy(w->t->bytes + w->t->bytes_n, row->at, bytes);
-  w->t->bytes_n += bytes;
+static tb_rc put_without_words(struct writer *w, uint32_t series, const struct to_count *sum,
+                               uint64_t lengths) {
+  TB_TRY(make_room(w, 0));
+  put_row(w, series, sum, lengths, &(struct words){ 0 });
   return TB_OK;
 }
 
-static tb_rc put_lost(struct writer *w, uint32_t series, uint64_t lengths) {
-  TB_TRY(to_tally_bytes(w->t, ROW_BYTES_MAX));
-  write_head(w, series, lengths, 0, TO_SCALE_MAX, 0);
+/* Writes a row with the words that it has in another block. */
+static tb_rc put_copied(struct writer *w, const struct to_row *row, const struct to_count *sum) {
+  const struct words words = { row->words, row->scale, row->bits, row->words_bits };
+
+  TB_TRY(make_room(w, row->words_bits / 8));
+  put_row(w, row->series, sum, row->lengths, &words);
   return TB_OK;
 }
 
 static bool keeps_words(const struct writer *w, uint32_t series, uint64_t lengths) {
   return lengths >= w->lengths_min || is_whole(w->form, series);
-}
-
-void to_row_first(const struct to_packed *block, struct to_row *row) {
-  const unsigned char *rows =
-      block == NULL ? NULL : (const unsigned char *)(block + 1) + block->sums_len;
-
-  *row = (struct to_row){ .series = TO_NO_SERIES, .end = rows };
-}
-
-bool to_row_next(const struct to_packed *block, struct to_row *row) {
-  const unsigned char *at = row->end;
-
-  if (block == NULL || at == (const unsigned char *)(block + 1) + block->sums_len + block->rows_len)
-    return false;
-  row->series += 1 + (uint32_t)read_varint(&at);
-  row->lengths = read_varint(&at);
-  uint64_t words = read_varint(&at);
-  size_t bytes = read_varint(&at);
-  row->words = (uint32_t)(words >> 3);
-  row->scale = (int)(words & 7);
-  row->at = at;
-  row->end = at + bytes;
-  return true;
-}
-
-void to_row_count(const struct to_row *row, int scale, struct to_tally *t) {
-  const unsigned char *at = row->at;
-  int steps = row->scale - scale;
-  uint32_t place = 0;
-
-  while (at < row->end) {
-    uint64_t word = read_varint(&at);
-    place += (uint32_t)(word >> 1);
-    to_buckets_add(&t->buckets, place >> steps, (word & 1) != 0 ? read_varint(&at) : 1);
-  }
 }
 
 /* ---- making a block ---- */
@@ -293,43 +319,37 @@ struct rows {
   uint32_t into;
 };
 
-/* Writes the rows with fewer buckets until they are few enough. */
-static tb_rc put_rows(struct to_tally *t, const struct to_packed_form *form,
-                      const struct rows *rows, struct to_packed *block) {
-  struct writer w = { .t = t, .form = form, .buckets = TO_ROW_BUCKETS_MAX };
-  tb_rc rc;
-
-  for (;;) {
-    rc = rows->put(rows, &w);
-    if (rc != TB_OK) t->buckets = (struct to_buckets){ 0 };
-    if (rc != TB_OK || w.words <= form->words_max) break;
-    if (w.buckets > ROW_BUCKETS_MIN)
-      w.buckets /= 2;
-    else
-      w.lengths_min = 2 * w.lengths_min + 1;
-    t->bytes_n = block->sums_len;
-    w.last = 0;
-    w.words = 0;
-  }
-  block->words = (uint32_t)w.words;
-  block->rows_len = t->bytes_n - block->sums_len;
-  return rc;
+static struct writer begin(struct to_tally *t, const struct to_packed_form *form) {
+  return (
+      struct writer){ .t = t, .form = form, .buckets = TO_ROW_BUCKETS_MAX, .last = TO_NO_SERIES };
 }
 
-/* Packs sums and rows. */
-static tb_rc make(struct to_tally *t, const struct to_packed_form *form,
-                  const struct to_cells *sums, const struct rows *rows, struct to_packed **out) {
-  struct to_packed block = { 0 };
-  void *made = NULL;
+/* Writes the rows with fewer buckets until they are few enough. */
+static tb_rc put_rows(const struct rows *rows, struct writer *w) {
+  for (;;) {
+    TB_TRY(rows->put(rows, w));
+    if (w->words <= w->form->words_max) return TB_OK;
+    struct writer again = begin(w->t, w->form);
+    again.buckets = w->buckets > ROW_BUCKETS_MIN ? w->buckets / 2 : w->buckets;
+    again.lengths_min = w->buckets > ROW_BUCKETS_MIN ? 0 : 2 * w->lengths_min + 1;
+    *w = again;
+  }
+}
 
-  t->bytes_n = 0;
-  tb_rc rc = put_sums(t, sums, &block);
-  if (rc == TB_OK) rc = put_rows(t, form, rows, &block);
-  block.bytes = sizeof(block) + t->bytes_n;
+static tb_rc make(struct to_tally *t, const struct to_packed_form *form, const struct rows *rows,
+                  struct to_packed **out) {
+  struct writer w = begin(t, form);
+  void *made = NULL;
+  tb_rc rc = put_rows(rows, &w);
+
+  if (rc != TB_OK) t->buckets = (struct to_buckets){ 0 };
+  size_t bytes = (w.out.at + 7) / 8;
+  struct to_packed block = { .bytes = sizeof(block) + bytes + TO_BITS_PADDING, .rows = w.rows };
   if (rc == TB_OK) rc = tb_mem_resize(form->mem, &made, 0, block.bytes);
   if (rc != TB_OK) return rc;
   memcpy(made, &block, sizeof(block));
-  if (t->bytes_n > 0) memcpy((struct to_packed *)made + 1, t->bytes, t->bytes_n);
+  if (bytes > 0) memcpy((struct to_packed *)made + 1, t->bytes, bytes);
+  memset((unsigned char *)made + sizeof(block) + bytes, 0, TO_BITS_PADDING);
   *out = made;
   return TB_OK;
 }
@@ -367,17 +387,17 @@ static tb_rc put_words(const struct rows *rows, struct writer *w) {
   (void)rows;
   for (size_t u = 0; u < t->sums.used_n; u++) {
     uint32_t series = t->sums.used[u];
+    const struct to_count *sum = &t->sums.cell[series];
     size_t first = i, end = t->list_end[series];
     uint64_t lengths = 0;
     for (; i < end; i++) lengths += (uint32_t)t->list[i];
-    if (lengths == 0) continue; /* only summed */
-    if (!keeps_words(w, series, lengths)) {
-      TB_TRY(put_lost(w, series, lengths));
+    if (lengths == 0 || !keeps_words(w, series, lengths)) {
+      TB_TRY(put_without_words(w, series, sum, lengths));
       continue;
     }
     for (i = first; i < end; i++)
       to_buckets_add(&w->t->buckets, (uint32_t)(t->list[i] >> 32), (uint32_t)t->list[i]);
-    TB_TRY(put_row(w, series, lengths, TO_SCALE_MAX));
+    TB_TRY(put_counted(w, series, sum, lengths, TO_SCALE_MAX));
   }
   return TB_OK;
 }
@@ -410,7 +430,7 @@ tb_rc to_packed_of_tally(struct to_tally *t, const struct to_packed_form *form,
       to_cells_join(&t->sums, s, &t->open.cell[t->open.used[i]]);
   qsort(t->sums.used, t->sums.used_n, sizeof(*t->sums.used), compare_series);
   list_words(t, form);
-  tb_rc rc = make(t, form, &t->sums, &rows, out);
+  tb_rc rc = make(t, form, &rows, out);
   for (size_t i = 0; i < t->sums.used_n; i++) t->list_end[t->sums.used[i]] = 0;
   to_cells_clear(&t->sums);
   return rc;
@@ -418,50 +438,68 @@ tb_rc to_packed_of_tally(struct to_tally *t, const struct to_packed_form *form,
 
 /* ---- from blocks ---- */
 
-/* Adds rows up into one of the same series. */
-static tb_rc put_sum(struct writer *w, uint32_t series, const struct to_row *const *row, size_t n) {
-  int scale = TO_SCALE_MAX;
-  uint64_t lengths = 0;
-  bool lost = false;
+/* Rows of one series that are being added up. */
+struct joined {
+  struct to_count sum;
+  uint64_t lengths;
+  int scale;
+  bool lost;
+  const struct to_row *only; /* the one with lengths */
+  size_t with_lengths;
+};
 
-  for (size_t i = 0; i < n; i++) {
-    lengths += row[i]->lengths;
-    lost = lost || row[i]->words == 0;
-    if (row[i]->scale < scale) scale = row[i]->scale;
-  }
-  if (lost || !keeps_words(w, series, lengths)) return put_lost(w, series, lengths);
-  if (n == 1 && w->buckets == TO_ROW_BUCKETS_MAX) return copy_row(w, row[0]);
-  for (size_t i = 0; i < n; i++) to_row_count(row[i], scale, w->t);
-  return put_row(w, series, lengths, scale);
+static void join(struct joined *j, const struct to_row *row) {
+  to_count_join(&j->sum, &row->sum);
+  j->lengths += row->lengths;
+  if (row->lengths == 0) return;
+  j->only = row;
+  j->with_lengths++;
+  j->lost |= row->words == 0;
+  if (row->words > 0 && row->scale < j->scale) j->scale = row->scale;
+}
+
+static bool has_words(const struct writer *w, uint32_t series, const struct joined *j) {
+  return j->lengths > 0 && !j->lost && keeps_words(w, series, j->lengths);
+}
+
+/* Adds rows up into one of the same series. */
+static tb_rc put_joined(struct writer *w, const struct to_row *const *row, size_t n) {
+  struct joined j = { .scale = TO_SCALE_MAX };
+
+  for (size_t i = 0; i < n; i++) join(&j, row[i]);
+  if (!has_words(w, row[0]->series, &j))
+    return put_without_words(w, row[0]->series, &j.sum, j.lengths);
+  if (j.with_lengths == 1 && w->buckets == TO_ROW_BUCKETS_MAX) return put_copied(w, j.only, &j.sum);
+  for (size_t i = 0; i < n; i++) to_row_count(row[i], j.scale, w->t);
+  return put_counted(w, row[0]->series, &j.sum, j.lengths, j.scale);
 }
 
 /* Rows of several blocks, series by series. */
 static tb_rc put_blocks(const struct rows *rows, struct writer *w) {
   struct to_row row[TO_PACKED_MAX];
   const struct to_row *same[TO_PACKED_MAX];
-  const struct to_packed *block[TO_PACKED_MAX];
   size_t left = 0;
 
   for (size_t i = 0; i < rows->n; i++) {
     to_row_first(rows->block[i], &row[left]);
-    block[left] = rows->block[i];
-    left += to_row_next(block[left], &row[left]);
+    left += to_row_next(&row[left]);
   }
   while (left > 0) {
     uint32_t series = TO_NO_SERIES;
-    size_t n = 0;
+    size_t n = 0, stay = 0;
     for (size_t i = 0; i < left; i++) {
       if (row[i].series > series) continue;
       if (row[i].series < series) n = 0;
       series = row[i].series;
       same[n++] = &row[i];
     }
-    TB_TRY(put_sum(w, series, same, n));
-    for (size_t i = left; i-- > 0;) {
-      if (row[i].series != series || to_row_next(block[i], &row[i])) continue;
-      row[i] = row[--left];
-      block[i] = block[left];
+    TB_TRY(put_joined(w, same, n));
+    for (size_t i = 0; i < left; i++) {
+      if (row[i].series == series && !to_row_next(&row[i])) continue;
+      if (stay != i) row[stay] = row[i];
+      stay++;
     }
+    left = stay;
   }
   return TB_OK;
 }
@@ -471,32 +509,25 @@ tb_rc to_packed_add(struct to_tally *t, const struct to_packed_form *form,
   const struct rows rows = { .put = put_blocks, .block = block, .n = n };
 
   assert(n <= TO_PACKED_MAX);
-  for (size_t i = 0; i < n; i++)
-    if (block[i] != NULL) to_packed_sums(block[i], &t->sums);
-  tb_rc rc = make(t, form, &t->sums, &rows, out);
-  to_cells_clear(&t->sums);
-  return rc;
+  return make(t, form, &rows, out);
 }
 
-/* Adds the rows of `into` and of the series that become parts of it. */
+static bool moves(const struct rows *rows, const struct to_row *row) {
+  return row->series == rows->into || is_in(rows->set, row->series);
+}
+
+/* Adds up the rows of `into` and of the series that become parts of it. */
 static tb_rc put_into(const struct rows *rows, struct writer *w) {
-  int scale = TO_SCALE_MAX;
-  uint64_t lengths = 0;
-  bool lost = false, any = false;
+  struct joined j = { .scale = TO_SCALE_MAX };
   struct to_row row;
 
-  for (to_row_first(rows->block[0], &row); to_row_next(rows->block[0], &row);) {
-    if (row.series != rows->into && !is_in(rows->set, row.series)) continue;
-    any = true;
-    lengths += row.lengths;
-    lost = lost || row.words == 0;
-    if (row.scale < scale) scale = row.scale;
-  }
-  if (!any) return TB_OK;
-  if (lost || !keeps_words(w, rows->into, lengths)) return put_lost(w, rows->into, lengths);
-  for (to_row_first(rows->block[0], &row); to_row_next(rows->block[0], &row);)
-    if (row.series == rows->into || is_in(rows->set, row.series)) to_row_count(&row, scale, w->t);
-  return put_row(w, rows->into, lengths, scale);
+  for (to_row_first(rows->block[0], &row); to_row_next(&row);)
+    if (moves(rows, &row)) join(&j, &row);
+  if (j.sum.count == 0) return TB_OK;
+  if (!has_words(w, rows->into, &j)) return put_without_words(w, rows->into, &j.sum, j.lengths);
+  for (to_row_first(rows->block[0], &row); to_row_next(&row);)
+    if (moves(rows, &row)) to_row_count(&row, j.scale, w->t);
+  return put_counted(w, rows->into, &j.sum, j.lengths, j.scale);
 }
 
 static tb_rc put_moved(const struct rows *rows, struct writer *w) {
@@ -504,14 +535,13 @@ static tb_rc put_moved(const struct rows *rows, struct writer *w) {
   struct to_row row;
   bool done = false;
 
-  for (to_row_first(rows->block[0], &row); to_row_next(rows->block[0], &row);) {
+  for (to_row_first(rows->block[0], &row); to_row_next(&row);) {
     if (!done && row.series >= rows->into) {
       TB_TRY(put_into(rows, w));
       done = true;
     }
-    if (row.series == rows->into || is_in(rows->set, row.series)) continue;
     one = &row;
-    TB_TRY(put_sum(w, row.series, &one, 1));
+    if (!moves(rows, &row)) TB_TRY(put_joined(w, &one, 1));
   }
   return done ? TB_OK : put_into(rows, w);
 }
@@ -521,8 +551,5 @@ tb_rc to_packed_move(struct to_tally *t, const struct to_packed_form *form,
                      struct to_packed **out) {
   const struct rows rows = { .put = put_moved, .block = &block, .n = 1, .set = set, .into = into };
 
-  add_sums(block, set, into, &t->sums);
-  tb_rc rc = make(t, form, &t->sums, &rows, out);
-  to_cells_clear(&t->sums);
-  return rc;
+  return make(t, form, &rows, out);
 }

@@ -130,11 +130,11 @@ tb_rc to_tally_grow(struct to_tally *t) {
 }
 
 tb_rc to_tally_bytes(struct to_tally *t, size_t n) {
-  size_t wanted = t->bytes_n + n, room = t->bytes_room < BYTES_MIN ? BYTES_MIN : t->bytes_room;
+  size_t room = t->bytes_room < BYTES_MIN ? BYTES_MIN : t->bytes_room;
   void *block = t->bytes;
 
-  if (wanted <= t->bytes_room) return TB_OK;
-  while (room < wanted) room *= 2;
+  if (n <= t->bytes_room) return TB_OK;
+  while (room < n) room *= 2;
   TB_TRY(tb_mem_resize(t->mem, &block, t->bytes_room, room));
   t->bytes = block;
   t->bytes_room = room;
@@ -147,23 +147,25 @@ void to_tally_clear(struct to_tally *t) {
   to_cells_clear(&t->open);
 }
 
-void to_cells_join(struct to_cells *c, uint32_t series, const struct to_count *more) {
-  struct to_count *cell = &c->cell[series];
-
-  if (cell->count == 0) {
-    c->used[c->used_n++] = series;
-    *cell = *more;
+void to_count_join(struct to_count *sum, const struct to_count *more) {
+  if (sum->count == 0) {
+    *sum = *more;
     return;
   }
-  cell->count += more->count;
-  cell->total_ns += more->total_ns;
-  cell->lower_bounds += more->lower_bounds;
-  if (more->since < cell->since) cell->since = more->since;
-  if (more->min_ns < cell->min_ns) cell->min_ns = more->min_ns;
-  if (more->max_ns > cell->max_ns) {
-    cell->max_ns = more->max_ns;
-    cell->tag = more->tag;
+  sum->count += more->count;
+  sum->total_ns += more->total_ns;
+  sum->lower_bounds += more->lower_bounds;
+  if (more->since < sum->since) sum->since = more->since;
+  if (more->min_ns < sum->min_ns) sum->min_ns = more->min_ns;
+  if (more->max_ns > sum->max_ns) {
+    sum->max_ns = more->max_ns;
+    sum->tag = more->tag;
   }
+}
+
+void to_cells_join(struct to_cells *c, uint32_t series, const struct to_count *more) {
+  if (c->cell[series].count == 0) c->used[c->used_n++] = series;
+  to_count_join(&c->cell[series], more);
 }
 
 void to_cells_clear(struct to_cells *c) {

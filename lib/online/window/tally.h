@@ -95,7 +95,7 @@ struct to_tally {
   size_t list_room;
   uint32_t *list_end;   /* by series: where its part of list ends; 0 between calls */
   unsigned char *bytes; /* a block that is being made */
-  size_t bytes_n, bytes_room;
+  size_t bytes_room;
   struct to_buckets buckets; /* none between calls */
   struct to_viewed viewed;
 };
@@ -109,7 +109,7 @@ TB_MUST tb_rc to_tally_reserve(struct to_tally *t, size_t n);
 TB_MUST tb_rc to_tally_view(struct to_tally *t, size_t n);
 /* Makes the table of words larger, up to TO_TALLY_WORDS_MAX words. Returns TB_AGAIN at this limit. */
 TB_MUST tb_rc to_tally_grow(struct to_tally *t);
-/* Makes room for n more bytes. */
+/* Makes room for n bytes. */
 TB_MUST tb_rc to_tally_bytes(struct to_tally *t, size_t n);
 void to_tally_clear(struct to_tally *t);
 
@@ -150,6 +150,8 @@ static inline void to_cells_add(struct to_cells *c, uint32_t series, to_ns begin
     cell->tag = tag;
   }
 }
+/* Adds more. count 0: no other field is read. */
+void to_count_join(struct to_count *sum, const struct to_count *more);
 void to_cells_join(struct to_cells *c, uint32_t series, const struct to_count *more);
 void to_cells_clear(struct to_cells *c);
 

@@ -120,7 +120,8 @@ static tb_rc fill_rows(struct to_windows *w) {
   TB_TRY(
       to_packed_add(t, &form, block, list_blocks(w, (enum to_window)v->window, block), &v->block));
   struct to_row row;
-  for (to_row_first(v->block, &row); to_row_next(v->block, &row);) {
+  for (to_row_first(v->block, &row); to_row_next(&row);) {
+    if (row.lengths == 0) continue;
     tb_rc rc = TB_MEM_GROW(t->mem, v->row, v->rows_room, v->rows);
     if (rc != TB_OK) {
       drop_rows(t);
