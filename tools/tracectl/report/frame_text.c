@@ -51,7 +51,7 @@ const Frame *tk_frame_own(Frame *const *frames, size_t n) {
   enum to_code highest = TO_CODE_PLUMBING;
   const Frame *own = n > 0 ? frames[0] : NULL;
 
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n && highest < TO_CODE_PROGRAM; i++)
     if (is_higher(frames[i], &highest)) own = frames[i];
   return own;
 }
@@ -60,7 +60,7 @@ size_t tk_frame_find_own(const Tracecollect__V1__Report *r, const Tracecollect__
   enum to_code highest = TO_CODE_PLUMBING;
   size_t own = 0;
 
-  for (size_t i = 0; i < tp_stack_length(r, stack); i++) {
+  for (size_t i = 0; i < tp_stack_length(r, stack) && highest < TO_CODE_PROGRAM; i++) {
     const Frame *frame = tp_stack_frame(r, stack, i);
     if (frame != NULL && is_higher(frame, &highest)) own = i;
   }

@@ -32,7 +32,8 @@ static const struct name sources[] = {
 static const struct name *find_name(const struct name *names, size_t n, const char *text,
                                     size_t len) {
   for (size_t i = 0; i < n; i++)
-    if (names[i].len == len && memcmp(names[i].text, text, len) == 0) return &names[i];
+    if (names[i].len == len && names[i].text[0] == text[0] && memcmp(names[i].text, text, len) == 0)
+      return &names[i];
   return NULL;
 }
 
@@ -67,22 +68,35 @@ bool to_library_has(struct to_string function) {
   return name != NULL && name->code < TO_CODE_AGENT;
 }
 
+static bool ends_with(struct to_string text, const char *end, size_t len) {
+  return text.len >= len && memcmp(text.data + text.len - len, end, len) == 0;
+}
+#define ENDS_WITH(text, end) ends_with(text, end, sizeof(end) - 1)
+
 static bool is_library_source(struct to_string file) {
   for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
     if (memmem(file.data, file.len, sources[i].text, sources[i].len) != NULL) return true;
   return false;
 }
 
-static bool is_of_others(struct to_string file) {
-  static const char vendor[] = "/vendor/", version[] = "@v";
+static bool has_version(struct to_string file) {
   const char *at = file.data, *end = file.data + file.len;
 
-  if (memmem(file.data, file.len, vendor, sizeof vendor - 1) != NULL) return true;
-  while ((at = memmem(at, (size_t)(end - at), version, sizeof version - 1)) != NULL) {
-    at += sizeof version - 1;
-    if (at < end && isdigit((unsigned char)*at)) return true;
+  while ((at = memchr(at, '@', (size_t)(end - at))) != NULL) {
+    if (end - at > 2 && at[1] == 'v' && isdigit((unsigned char)at[2])) return true;
+    at++;
   }
   return false;
+}
+
+static enum to_code code_of_go(struct to_string file) {
+  static const char vendor[] = "/vendor/";
+
+  /* what cgo writes between a program and C is in the program's package */
+  if (ENDS_WITH(file, "_cgo_gotypes.go")) return TO_CODE_PLUMBING;
+  bool is_others =
+      has_version(file) || memmem(file.data, file.len, vendor, sizeof vendor - 1) != NULL;
+  return is_others ? TO_CODE_MODULE : TO_CODE_PROGRAM;
 }
 
 enum to_code to_code_of(const struct to_frame *frame) {
@@ -90,6 +104,6 @@ enum to_code to_code_of(const struct to_frame *frame) {
   const struct name *name = find(frame->function);
   if (name != NULL) return (enum to_code)name->code;
   if (frame->file.len == 0) return TO_CODE_PROGRAM;
-  if (is_library_source(frame->file)) return TO_CODE_PLUMBING;
-  return is_of_others(frame->file) ? TO_CODE_MODULE : TO_CODE_PROGRAM;
+  if (ENDS_WITH(frame->file, ".go")) return code_of_go(frame->file);
+  return is_library_source(frame->file) ? TO_CODE_PLUMBING : TO_CODE_PROGRAM;
 }
