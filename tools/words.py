@@ -13,6 +13,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 ROWS = (
     (r"finds? no memory", "cannot be allocated"),
     (r"is of no use", "is invalid"),
+    (r"\bis none of\b", "is not one of"),
     (r"\bheirs?\b", "successor"),
     (r"\bdrowsy\b", "the state's name"),
     (r"\bdeafness\b", "the error's name"),
