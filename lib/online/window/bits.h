@@ -20,7 +20,6 @@ enum {
   TO_BITS_PADDING = 8,
   TO_BITS_AT_ONCE = 57, /* to_bits_get(), to_bits_put() */
   TO_BITS_GAMMA_FAR = 28,
-  TO_BITS_GAMMA_MAX = TO_BITS_GAMMA_FAR + 1 + 64,
   TO_BITS_NUMBER_FAR = 63
 };
 
@@ -66,23 +65,6 @@ static inline uint64_t to_bits_gamma(struct to_bits *in) {
   return leading | (word >> (zeros + 1) & (leading - 1));
 }
 
-/* Reads two. Nearly all pairs are in what one load gets. */
-static inline void to_bits_gamma_pair(struct to_bits *in, uint64_t *out_a, uint64_t *out_b) {
-  uint64_t word = to__bits_peek(in) | UINT64_C(1) << (TO_BITS_AT_ONCE - 1);
-  unsigned zeros_a = (unsigned)__builtin_ctzll(word);
-  uint64_t after = word >> zeros_a >> (zeros_a + 1) | UINT64_C(1) << 63;
-  unsigned zeros_b = (unsigned)__builtin_ctzll(after);
-
-  if (TB_UNLIKELY(2 * (zeros_a + zeros_b + 1) > TO_BITS_AT_ONCE)) {
-    *out_a = to_bits_gamma(in);
-    *out_b = to_bits_gamma(in);
-    return;
-  }
-  in->at += 2 * (zeros_a + zeros_b + 1);
-  *out_a = UINT64_C(1) << zeros_a | (word >> (zeros_a + 1) & ((UINT64_C(1) << zeros_a) - 1));
-  *out_b = UINT64_C(1) << zeros_b | (after >> (zeros_b + 1) & ((UINT64_C(1) << zeros_b) - 1));
-}
-
 static inline uint64_t to_bits_number(struct to_bits *in) {
   unsigned bits = (unsigned)to_bits_get(in, 6);
 
@@ -118,21 +100,6 @@ static inline void to_bits_put_gamma(struct to_bits_out *out, uint64_t value) {
   to__bits_put_far(out, value);
 }
 
-static inline void to_bits_put_gamma_pair(struct to_bits_out *out, uint64_t a, uint64_t b) {
-  unsigned zeros_a = 63 - (unsigned)__builtin_clzll(a), zeros_b = 63 - (unsigned)__builtin_clzll(b);
-
-  if (TB_UNLIKELY(2 * (zeros_a + zeros_b + 1) > TO_BITS_AT_ONCE)) {
-    to_bits_put_gamma(out, a);
-    to_bits_put_gamma(out, b);
-    return;
-  }
-  /* The leading one is the lowest bit: a rotation within the number's bits. */
-  uint64_t low = (a << 1 | 1) & ((UINT64_C(2) << zeros_a) - 1);
-  uint64_t high = (b << 1 | 1) & ((UINT64_C(2) << zeros_b) - 1);
-  to_bits_put(out, low << zeros_a | high << (2 * zeros_a + 1 + zeros_b),
-              2 * (zeros_a + zeros_b + 1));
-}
-
 static inline void to_bits_put_number(struct to_bits_out *out, uint64_t value) {
   unsigned bits = value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
 
@@ -143,13 +110,6 @@ static inline void to_bits_put_number(struct to_bits_out *out, uint64_t value) {
   }
   to_bits_put(out, bits, 6);
   if (bits > 1) to_bits_put(out, value & ((UINT64_C(1) << (bits - 1)) - 1), bits - 1);
-}
-
-/* Copies n bits. They may be later ones in the same bytes. */
-static inline void to_bits_copy(struct to_bits_out *out, struct to_bits in, size_t n) {
-  for (; n > TO_BITS_AT_ONCE; n -= TO_BITS_AT_ONCE)
-    to_bits_put(out, to_bits_get(&in, TO_BITS_AT_ONCE), TO_BITS_AT_ONCE);
-  if (n > 0) to_bits_put(out, to_bits_get(&in, (unsigned)n), (unsigned)n);
 }
 
 #endif

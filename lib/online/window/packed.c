@@ -6,16 +6,20 @@
 #include <string.h>
 
 #include "online/window/bits.h"
+#include "wire/varint.h"
 
 enum {
   ROW_BUCKETS_MIN = TO_ROW_BUCKETS_MAX / 4,
-  PLACE_BITS = 13,
   SCALE_BITS = 3,
+  /* Of a word: bits of step - 1 and of the count. STEP_FAR: the step follows; a count of 0: the count follows. */
+  STEP_BITS = 2,
+  COUNT_BITS = 6,
+  STEP_FAR = (1 << STEP_BITS) - 1,
   /* Bytes at most: a row without its words, twice so that words can be moved; a word. */
   ROW_BYTES_MAX = 128,
-  WORD_BYTES_MAX = (2 * TO_BITS_GAMMA_MAX + 7) / 8,
+  WORD_BYTES_MAX = 1 + 2 * TW_VARINT_BYTES_MAX,
 };
-_Static_assert(TO_PLACES <= 1 << PLACE_BITS && TO_SCALE_MAX < 1 << SCALE_BITS, "they fit");
+_Static_assert(TO_SCALE_MAX < 1 << SCALE_BITS, "it fits");
 
 /* Bits of a row. */
 enum {
@@ -134,38 +138,50 @@ bool to_row_next(struct to_row *row) {
 
   if (row->left == 0) return false;
   row->left--;
-  bits.at += row->words_bits;
+  bits.at += 8 * row->words_bytes;
   row->series += (uint32_t)to_bits_gamma(&bits);
   row->sum.count = to_bits_gamma(&bits);
   unsigned flags = (unsigned)to_bits_get(&bits, ROW_BITS);
   get_sum(&bits, flags, &row->sum);
   row->lengths = row->words = 0;
   row->scale = TO_SCALE_MAX;
-  row->words_bits = 0;
+  row->words_bytes = 0;
   if ((flags & HAS_LENGTHS) != 0) {
     row->lengths = (flags & ALL_LENGTHS) != 0 ? row->sum.count : to_bits_gamma(&bits);
     row->words = (uint32_t)to_bits_gamma(&bits) - 1;
   }
   if (row->words > 0) {
     row->scale = (int)to_bits_get(&bits, SCALE_BITS);
-    row->words_bits = to_bits_number(&bits);
+    row->words_bytes = to_bits_number(&bits);
+    bits.at = (bits.at + 7) / 8 * 8;
+    row->word = bits.bytes + bits.at / 8;
   }
   row->bits = bits;
   return true;
 }
 
-void to_row_count(const struct to_row *row, int scale, struct to_tally *t) {
-  struct to_bits bits = row->bits;
-  int steps = row->scale - scale;
-  uint64_t step, n;
+/* Reads our own encoding, which has no errors. */
+static uint64_t read_varint(const unsigned char **at) {
+  uint64_t value = 0;
 
-  if (row->words == 0) return;
-  uint32_t place = (uint32_t)to_bits_get(&bits, PLACE_BITS);
-  to_buckets_add(&t->buckets, place >> steps, to_bits_gamma(&bits));
-  for (uint32_t i = 1; i < row->words; i++) {
-    to_bits_gamma_pair(&bits, &step, &n);
-    place += (uint32_t)step;
-    to_buckets_add(&t->buckets, place >> steps, n);
+  for (unsigned shift = 0;; shift += 7) {
+    unsigned char byte = *(*at)++;
+    value |= (uint64_t)(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+void to_row_count(const struct to_row *row, int scale, struct to_tally *t) {
+  const unsigned char *at = row->word, *end = at + row->words_bytes;
+  int steps = row->scale - scale;
+  uint32_t place = 0;
+
+  while (at < end) {
+    unsigned word = *at++;
+    uint64_t n = word >> STEP_BITS;
+    place += TB_LIKELY((word & STEP_FAR) != STEP_FAR) ? (word & STEP_FAR) + 1
+                                                      : (uint32_t)read_varint(&at);
+    to_buckets_add(&t->buckets, place >> steps, TB_LIKELY(n != 0) ? n : read_varint(&at));
   }
 }
 
@@ -194,8 +210,8 @@ struct writer {
 struct words {
   uint32_t n;
   int scale;
-  struct to_bits bits;
-  size_t bits_n;
+  const unsigned char *at;
+  size_t bytes;
 };
 
 static bool is_whole(const struct to_packed_form *form, uint32_t series) {
@@ -238,38 +254,43 @@ static void put_row(struct writer *w, uint32_t series, const struct to_count *su
   to_bits_put_gamma(&w->out, words->n + 1);
   if (words->n == 0) return;
   to_bits_put(&w->out, (uint64_t)words->scale, SCALE_BITS);
-  to_bits_put_number(&w->out, words->bits_n);
-  to_bits_copy(&w->out, words->bits, words->bits_n);
+  to_bits_put_number(&w->out, words->bytes);
+  w->out.at = (w->out.at + 7) / 8 * 8;
+  memmove(w->out.bytes + w->out.at / 8, words->at, words->bytes);
+  w->out.at += 8 * words->bytes;
   if (!is_whole(w->form, series)) w->words += words->n;
 }
 
-static inline void put_word(struct to_bits_out *out, bool is_first, uint32_t step, uint64_t n) {
-  if (!is_first) {
-    to_bits_put_gamma_pair(out, step, n);
-    return;
-  }
-  to_bits_put(out, step, PLACE_BITS);
-  to_bits_put_gamma(out, n);
+static inline unsigned char *put_word(unsigned char *at, uint32_t step, uint64_t n) {
+  bool is_near = step - 1 < STEP_FAR, is_few = n < 1 << COUNT_BITS;
+
+  *at++ = (unsigned char)((is_near ? step - 1 : STEP_FAR) | (is_few ? n << STEP_BITS : 0));
+  if (TB_UNLIKELY(!is_near)) at += tw_varint_write(at, step);
+  if (TB_UNLIKELY(!is_few)) at += tw_varint_write(at, n);
+  return at;
 }
 
 /* Writes the counted buckets as words, at least one, and clears them. */
-static uint32_t put_buckets(struct to_buckets *b, int steps, struct to_bits_out *out) {
+static unsigned char *put_buckets(struct to_buckets *b, int steps, unsigned char *at,
+                                  uint32_t *out_words) {
   size_t n = list_places(b);
-  uint64_t count = take_count(b, 0);         /* at place, whose word is not yet written */
-  uint32_t before = 0, place = 0, words = 0; /* before: of the last word */
+  uint64_t count = take_count(b, 0); /* at place, whose word is not yet written */
+  uint32_t before = 0, place = 0;    /* before: of the last word */
 
+  *out_words = 0;
   for (size_t i = 0; i < n; i++) {
     uint32_t next = (uint32_t)b->listed[i] >> steps;
     if (next != place && count > 0) {
-      put_word(out, words++ == 0, place - before, count);
+      at = put_word(at, place - before, count);
       before = place;
       count = 0;
+      ++*out_words;
     }
     place = next;
     count += take_count(b, b->listed[i]);
   }
-  put_word(out, words == 0, place - before, count);
-  return words + 1;
+  ++*out_words;
+  return put_word(at, place - before, count);
 }
 
 /* Writes a row of the counted buckets. Its words are written first, as it says how many they are. */
@@ -280,10 +301,9 @@ static tb_rc put_counted(struct writer *w, uint32_t series, const struct to_coun
   struct words words = { .scale = scale - steps };
 
   TB_TRY(make_room(w, (TO_BUCKETS_MAX + 1) * WORD_BYTES_MAX));
-  struct to_bits_out out = { w->out.bytes + w->out.at / 8 + ROW_BYTES_MAX, 0 };
-  words.n = put_buckets(&w->t->buckets, steps, &out);
-  words.bits = (struct to_bits){ out.bytes, 0 };
-  words.bits_n = out.at;
+  unsigned char *at = w->out.bytes + w->out.at / 8 + ROW_BYTES_MAX;
+  words.at = at;
+  words.bytes = (size_t)(put_buckets(&w->t->buckets, steps, at, &words.n) - at);
   put_row(w, series, sum, lengths, &words);
   return TB_OK;
 }
@@ -297,9 +317,9 @@ static tb_rc put_without_words(struct writer *w, uint32_t series, const struct t
 
 /* Writes a row with the words that it has in another block. */
 static tb_rc put_copied(struct writer *w, const struct to_row *row, const struct to_count *sum) {
-  const struct words words = { row->words, row->scale, row->bits, row->words_bits };
+  const struct words words = { row->words, row->scale, row->word, row->words_bytes };
 
-  TB_TRY(make_room(w, row->words_bits / 8));
+  TB_TRY(make_room(w, row->words_bytes));
   put_row(w, row->series, sum, row->lengths, &words);
   return TB_OK;
 }

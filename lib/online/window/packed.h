@@ -5,14 +5,14 @@
  * whose lengths are further apart has a lower scale. If the block has more than words_max buckets in all, rows get
  * half as many, and half of that; then rows with the fewest lengths have none, only their sums. Wholes do not count.
  *
- * A row has a series' sums and, if its lengths were counted, its buckets as words; rows rise by series. All are numbers of as many bits as
- * they need (online/window/bits.h), as most are small: quiet streams are many, and blocks are most of what a stream holds.
+ * A row has a series' sums and, if its lengths were counted, its buckets as words; rows rise by series. Numbers have as few bits as they
+ * need (online/window/bits.h), as most are small: quiet streams are many, and blocks are most of what a stream holds.
  *
  *   row      gamma: series minus that of the last row; count; flags (see packed.c); begin, as the difference to the last row's; max,
  *            min (if count > 1), total (if count > 2), tag and lower bounds (if they are not 0)
  *            if lengths were counted: how many (if it is not count), words + 1
- *            if it has words: scale, bits of all words
- *   word     gamma: place minus that of the last word (the first: 13 bits), count
+ *            if it has words: scale, bytes of all words; then, at the next byte, the words
+ *   word     one byte: place minus that of the last word, if it is 1 to 3, and the count, if it is below 64. Else a varint of it follows
  *
  * A row of lengths without words has lost its buckets.
  *
@@ -61,9 +61,10 @@ struct to_row {
   struct to_count sum;
   uint64_t lengths; /* 0: only summed */
   int scale;
-  struct to_bits bits; /* its words */
-  size_t words_bits;
-  uint32_t left; /* rows after it */
+  const unsigned char *word;
+  size_t words_bytes;
+  struct to_bits bits; /* where its words are, or the next row */
+  uint32_t left;       /* rows after it */
 };
 /* Iterates over rows: begin with to_row_first(). Returns false at the end. block NULL: no rows. */
 void to_row_first(const struct to_packed *block, struct to_row *row);
