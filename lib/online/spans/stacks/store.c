@@ -30,6 +30,7 @@ struct kept_frame {
 };
 struct kept_stack {
   struct to_kept kept;
+  uint64_t hash; /* to_callstack_hash() */
   size_t cost;
   bool is_unnamed;
   struct to_callstack stack; /* and its frames */
@@ -295,6 +296,22 @@ bool to_stack_is_unnamed(const struct to_callstack *stack) {
   return stack->len > 0 && stack_of(stack)->is_unnamed;
 }
 
+uint64_t to_callstack_hash(const struct to_callstack *stack) {
+  return stack_of(stack)->hash;
+}
+
+static uint64_t hash_counters(uint64_t hash, const struct to_callstack *stack) {
+  bool needs_text = false;
+
+  for (size_t i = 0; i < stack->len; i++) {
+    hash = to_stack_mix(hash, stack->frames[i]->pc);
+    needs_text |= stack->frames[i]->pc == 0;
+  }
+  for (size_t i = 0; i < stack->len && needs_text; i++)
+    hash = to_stack_mix(hash, (uintptr_t)stack->frames[i]);
+  return hash;
+}
+
 static bool has_unnamed(const struct to_callstack *stack) {
   for (size_t i = 0; i < stack->len; i++)
     if (is_unnamed(stack->frames[i])) return true;
@@ -327,6 +344,7 @@ static tb_rc add_stack(struct to_stack_user *by, const struct to_callstack *stac
   memcpy(kept + 1, stack->frames, bytes);
   kept->stack = (struct to_callstack){ .len = stack->len, .frames = (void *)(kept + 1) };
   kept->kept.users = 0;
+  kept->hash = hash_counters(by->store->seed, &kept->stack);
   note_names(kept);
   kept->cost = by->added - before;
   *out = kept;

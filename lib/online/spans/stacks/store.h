@@ -61,6 +61,8 @@ const struct to_frame *to_stack_store_find(const struct to_stack_user *by,
 /* Stores a stack of n frames. *out_cost: bytes that it took when it was first stored, with what was new of its frames and texts. */
 TB_MUST tb_rc to_stack_store_keep(struct to_stack_user *by, const struct to_frame *frame, size_t n,
                                   const struct to_callstack **out, size_t *out_cost);
+/* Returns the hash of a stored stack's counters, mixed one by one into the seed; if a counter is 0, of all frames' addresses after them. */
+uint64_t to_callstack_hash(const struct to_callstack *stack);
 /* Returns true if a frame of the stack has no name yet. */
 bool to_stack_is_unnamed(const struct to_callstack *stack);
 /* Gives unnamed frames of a stack the names that frame[] has for their counters, in place, for all of the user's stacks with

@@ -83,21 +83,7 @@ struct wanted_stack {
   uint64_t hash;
 };
 
-/* The hash of a stored stack. */
-static uint64_t hash_stack(const struct to_stack_table *table, const struct to_callstack *stack) {
-  uint64_t hash = table->user.store->seed;
-  bool needs_text = false;
-
-  for (size_t i = 0; i < stack->len; i++) {
-    hash = to_stack_mix(hash, stack->frames[i]->pc);
-    needs_text |= stack->frames[i]->pc == 0;
-  }
-  for (size_t i = 0; i < stack->len && needs_text; i++)
-    hash = to_stack_mix(hash, (uintptr_t)stack->frames[i]);
-  return hash;
-}
-
-/* The same hash, of pcs and frames. */
+/* Makes the hash that a stored one has: to_callstack_hash(). */
 static void hash_wanted(const struct to_stack_table *table, struct wanted_stack *wanted) {
   wanted->hash = table->user.store->seed;
   for (size_t i = 0; i < wanted->len; i++)
@@ -113,26 +99,30 @@ static bool same_stack(const struct to_callstack *a, const struct wanted_stack *
   return true;
 }
 
-/* Returns the place of the stack, or a free one. The table has places. */
-static uint32_t *find_place(const struct to_stack_table *table, const struct wanted_stack *wanted) {
+/* Returns the index of the stack; 0: not in the table, which has places. */
+static uint32_t find_index(const struct to_stack_table *table, const struct wanted_stack *wanted) {
   size_t i = wanted->hash & (table->places - 1);
 
   while (table->place[i] != 0 && !same_stack(table->stack[table->place[i]], wanted))
     i = (i + 1) & (table->places - 1);
-  return &table->place[i];
+  return table->place[i];
+}
+
+static void put_place(uint32_t *place, size_t places, uint64_t hash, uint32_t index) {
+  size_t i = hash & (places - 1);
+
+  while (place[i] != 0) i = (i + 1) & (places - 1);
+  place[i] = index;
 }
 
 static tb_rc grow_places(struct to_stack_table *table) {
   size_t places = table->places == 0 ? PLACES_MIN : 2 * table->places;
   uint32_t *place;
 
-  if (2 * table->count < table->places) return TB_OK;
+  if (4 * table->count < 3 * table->places) return TB_OK;
   TB_TRY(tb_mem_alloc(table->mem, places * sizeof(*place), &place));
-  for (uint32_t index = TO_STACK_OTHER + 1; index < table->count; index++) {
-    size_t i = hash_stack(table, table->stack[index]) & (places - 1);
-    while (place[i] != 0) i = (i + 1) & (places - 1);
-    place[i] = index;
-  }
+  for (uint32_t index = TO_STACK_OTHER + 1; index < table->count; index++)
+    put_place(place, places, to_callstack_hash(table->stack[index]), index);
   tb_mem_free(table->mem, table->place, table->places * sizeof(*place));
   table->place = place;
   table->places = places;
@@ -163,16 +153,15 @@ static bool find_frames(const struct to_stack_table *table, const struct to_fram
   return true;
 }
 
-static tb_rc add_stack(struct to_stack_table *table, struct wanted_stack *wanted,
-                       const struct to_frame *frame, uint32_t *out_index) {
+static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *frame, size_t n,
+                       uint32_t *out_index) {
   const struct to_callstack *stack;
   size_t cost;
 
   TB_TRY(TB_MEM_GROW(table->mem, table->stack, table->capacity, table->count));
-  TB_TRY(to_stack_store_keep(&table->user, frame, wanted->len, &stack, &cost));
-  memcpy(wanted->frames, stack->frames, stack->len * sizeof(*stack->frames));
-  hash_wanted(table, wanted);
-  *out_index = *find_place(table, wanted) = (uint32_t)table->count;
+  TB_TRY(to_stack_store_keep(&table->user, frame, n, &stack, &cost));
+  *out_index = (uint32_t)table->count;
+  put_place(table->place, table->places, to_callstack_hash(stack), *out_index);
   table->stack[table->count++] = stack;
   table->bytes += cost;
   return TB_OK;
@@ -188,13 +177,13 @@ static __attribute__((noinline)) tb_rc keep(struct to_stack_table *table,
   if (read_frames(gen, id, other, frame) != wanted->len) return TB_OK;
   if (wanted->needs_text && find_frames(table, frame, wanted)) {
     hash_wanted(table, wanted);
-    uint32_t index = *find_place(table, wanted);
+    uint32_t index = find_index(table, wanted);
     if (index != 0) {
       *out_index = index;
       return TB_OK;
     }
   }
-  return table_is_full(table) ? TB_OK : add_stack(table, wanted, frame, out_index);
+  return table_is_full(table) ? TB_OK : add_stack(table, frame, wanted->len, out_index);
 }
 
 /* Names frames that the generation or the other table knows, and an earlier generation did not. */
@@ -217,7 +206,7 @@ static tb_rc find_or_add(struct to_stack_table *table, const struct to_generatio
   for (size_t i = 0; i < wanted->len; i++) wanted->needs_text |= wanted->pcs[i] == 0;
   if (!wanted->needs_text) {
     hash_wanted(table, wanted);
-    index = *find_place(table, wanted);
+    index = find_index(table, wanted);
   }
   if (index == 0) return keep(table, gen, id, other, wanted, out_index);
   *out_index = index;
