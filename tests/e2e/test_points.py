@@ -58,7 +58,7 @@ FAULTS = [
     ("twice(int n)", None),
     ("twice(int n)", "declared before, at bad.c:6"),
     ("unnamed(int)", 'parameter 1 needs a type and a name, and is "int"'),
-    ("array(int a[3])", "write a pointer"),
+    ("array(int a[3])", "use a pointer"),
     ("whole(struct job j)", "hand a pointer"),
     ("function(int (*f)(int))", "typedef"),
     ("many(int n, ...)", "a fixed number of arguments"),

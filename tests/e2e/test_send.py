@@ -122,9 +122,9 @@ class Send(Case):
         for verb, more in (("report", ["syscall"]), ("fetch", ["-o", self.folder / "none"]), ("list", [])):
             for service, reason in (("chekcout", 'no service "chekcout"; did you mean "checkout"?'),
                                     ("payments", 'no service "payments"; known services: checkout')):
-                done = collector.ask(verb, *more, "--service", service, expect=0 if verb == "list" else 1)
+                done = collector.ask(verb, *more, "--service", service, expect=1)
                 self.assertEqual(done.err, f"tracectl {verb}: {reason}\n")
-        self.assertEqual(collector.ask("list", "--service", "checkout", "--instance", "two").err, "tracectl list: no segments\n")
+        self.assertEqual(collector.ask("list", "--service", "checkout", "--instance", "two", expect=1).err, 'tracectl list: no instance "two" of checkout; known instances: one\n')
         self.assertEqual(collector.stop(), 0)
 
     def test_an_unknown_trace_version_is_archived_without_analysis(self):

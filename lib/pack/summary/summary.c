@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "online/words/words.h"
+#include "pack/report_read.h"
 #include "pack/summary/private.h"
 
 typedef Tracecollect__V1__Sentence sentence;
@@ -48,11 +50,31 @@ static void count_looked_at(struct tp_summary *summary, const struct tp_summary_
   summary->events += events;
 }
 
+/* Says the sentences of a C program, from the one of this number on, in its words. */
+static tb_rc use_own_words(struct tp_summary *summary, const struct tp_summary_of *of,
+                           size_t from) {
+  enum to_program program = of->reports > 0 ? tp_report_program(of->report[0]) : TO_PROGRAM_GO;
+
+  for (size_t i = from; i < summary->n && program != TO_PROGRAM_GO; i++) {
+    sentence *s = summary->sentence[i];
+    size_t n = to_words_write(program, s->text, NULL, 0) + 1;
+    char *text;
+
+    TB_TRY(tb_arena_alloc(summary->arena, n, &text));
+    (void)to_words_write(program, s->text, text, n);
+    s->text = text;
+  }
+  return TB_OK;
+}
+
 tb_rc tp_summary_add(struct tp_summary *summary, const struct tp_summary_of *of) {
+  size_t from = summary->n;
+
   count_looked_at(summary, of);
   TB_TRY(tp__summary_findings(summary, of));
   TB_TRY(tp__summary_figures(summary, of));
-  return tp__summary_places(summary, of);
+  TB_TRY(tp__summary_places(summary, of));
+  return use_own_words(summary, of, from);
 }
 
 /* ---- the choice ---- */
