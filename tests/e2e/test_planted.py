@@ -2,6 +2,7 @@
 """Planted faults (tests/workload/planted): the report for each fault names it, with the right functions."""
 import json
 import re
+import shlex
 import signal
 import unittest
 import urllib.request
@@ -245,6 +246,10 @@ class Alerts(HeardAtOnce, PlantedCase):
             self.await_last("faults", fault, fault)
         Alerts.kept = self.collector.json_lines("findings", "--service", "shop")
         Alerts.sentences = self.collector.json_lines("report", "--service", "shop")
+        Alerts.lead = self.collector.ask("report", "--service", "shop").out
+        self.assertEqual(self.collector.ask("report", "all", "--service", "shop", "--window", "1m").out.split("\n\n")[0].splitlines()[1:3], self.lead.splitlines()[1:3])
+        self.assertIn('no service "shpo"; did you mean "shop"?', self.collector.ask("report", "--service", "shpo", expect=1).err)
+        self.tracectl(*shlex.split(self.lead.splitlines()[-1])[1:])  # the command reaches the same collector
         for kind in ("convoy", "deadlock"):
             fetch = next(row["fetch"] for row in self.kept if row["kind"] == kind and kind in row["instances"]).split()[1:-1]
             self.tracectl(*fetch, self.folder / f"kept-{kind}.trace", "--server", self.collector.to, "--certs", self.certs, "--no-progress")
@@ -341,6 +346,8 @@ class Alerts(HeardAtOnce, PlantedCase):
     def test_a_service_is_told_its_worst_findings_first(self):
         self.assertEqual([s["kind"] for s in self.sentences[:3]], ["deadlock", "leak", "stall"])
         self.assertTrue(all(s["open"] and s["service"] == "shop" for s in self.sentences[:3]))
+        self.assertRegex(self.lead, r"^shop, the last 1m: [^\n]*\d streams, [\d,]+ events\n1\. Suspected deadlock of 3 goroutines: ")
+        self.assertLessEqual(len(self.lead.splitlines()), 15)
         self.assertLess({s["finding"] for s in self.sentences[:3]}, {row["id"] for row in self.kept})
 
     def test_of_nothing(self):

@@ -64,7 +64,7 @@ static tb_rc find_found(struct tk_report_set *set, const struct to_finding *find
 
 static void note(void *self, const struct to_finding *finding) {
   struct noting *noting = self;
-  struct tk_found *found;
+  struct tk_found *found = NULL;
 
   if (noting->rc == TB_OK) noting->rc = find_found(noting->set, finding, &found);
   if (noting->rc != TB_OK || found == NULL) return;
@@ -124,21 +124,30 @@ static void print_words(const char *words) {
   fputs(plain, stdout);
 }
 
-/* The options that lead a command to the same collector. */
-static void print_where(const struct tk_client_args *at) {
+/* Prints the options that lead a command to the same collector. */
+static tb_rc print_where(const struct tk_client_args *at) {
   const struct {
     const char *name, *value;
   } options[] = { { "server", at->server },   { "certs", at->certs },
                   { "tls-ca", at->tls_ca },   { "tls-cert", at->tls_cert },
                   { "tls-key", at->tls_key }, { "tls-crl", at->tls_crl } };
+  struct tb_arena arena;
+  tb_rc rc = TB_OK;
 
-  for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-    if (options[i].value != NULL) printf(" --%s %s", options[i].name, options[i].value);
+  tb_arena_init(&arena, &tk_mem, 1024);
+  for (size_t i = 0; rc == TB_OK && i < sizeof options / sizeof *options; i++) {
+    const char *word;
+    if (options[i].value == NULL) continue;
+    rc = tp_summary_quote(&arena, options[i].value, &word);
+    if (rc == TB_OK) printf(" --%s %s", options[i].name, word);
+  }
+  tb_arena_fini(&arena);
+  return rc;
 }
 
 /* Prints a sentence, and the command below it, if lines are left for both. */
-static void print_sentence(const Tracecollect__V1__Sentence *sentence, unsigned number,
-                           bool has_services, const struct tk_client_args *at, unsigned *lines) {
+static tb_rc print_sentence(const Tracecollect__V1__Sentence *sentence, unsigned number,
+                            bool has_services, const struct tk_client_args *at, unsigned *lines) {
   bool has_name = has_services && sentence->service[0] != '\0';
   char text[1024], count[12] = "  ";
 
@@ -147,14 +156,15 @@ static void print_sentence(const Tracecollect__V1__Sentence *sentence, unsigned 
            has_name ? ": " : "", sentence->text);
   tk_plain_text(text);
   unsigned needed = wrap(text, true) + (sentence->more[0] != '\0');
-  if (needed > *lines) return;
+  if (needed > *lines) return TB_OK;
   *lines -= needed;
   wrap(text, false);
-  if (sentence->more[0] == '\0') return;
+  if (sentence->more[0] == '\0') return TB_OK;
   printf("%*s", INDENT + 2, "");
   print_words(sentence->more);
-  if (at != NULL) print_where(at);
+  tb_rc rc = at != NULL ? print_where(at) : TB_OK;
   putchar('\n');
+  return rc;
 }
 
 static void print_head(const summary_reply *reply, const char *title) {
@@ -196,7 +206,7 @@ static tb_rc print(const summary_reply *reply, const char *title, const struct t
     const Tracecollect__V1__Sentence *sentence = reply->sentences[i];
     bool is_figure = strcmp(sentence->kind, "nothing") != 0;
     number += is_figure;
-    print_sentence(sentence, is_figure ? number : 0, has_services(reply), at, &lines);
+    TB_TRY(print_sentence(sentence, is_figure ? number : 0, has_services(reply), at, &lines));
   }
   return TB_OK;
 }
