@@ -42,7 +42,7 @@ expect "no bytes" 1 "not a Go execution trace" check "$work/empty.trace"
 expect "one broken of two" 1 "good.trace: ok" check "$work/cut.trace" "$good"
 expect "a missing file" 1 "no-such.trace: No such file" check "$work/no-such.trace"
 expect "a folder" 1 "is a directory" check "$work/folder.trace"
-expect "too little memory" 1 "broken.*limit" check --memory-max 4K "$good"
+expect "too little memory" 1 "broken.*more than --memory-max" check --memory-max 4K "$good"
 expect "enough memory" 0 "ok" check --memory-max 64MiB "$good"
 expect "no size" 2 "--memory-max needs a size" check --memory-max lots "$good"
 expect "no file" 2 "FILE is required" check

@@ -5,7 +5,7 @@ import ast
 import collections
 import re
 
-REASONS = {"sync", "sync (condition)"}
+REASONS = {"sync", "sync (condition)", "sync.(*Cond).Wait"}  # the last one: Go's name for it
 BATCH = re.compile(r"^EventBatch gen=\d+ m=(\d+) ")
 BLOCK = re.compile(r"^GoBlock dt=\d+ reason_string=(\d+) ")
 STRING = re.compile(r"^String id=(\d+)$")
