@@ -11,7 +11,7 @@
 enum {
   ROW_BUCKETS_MIN = TO_ROW_BUCKETS_MAX / 4,
   SCALE_BITS = 3,
-  /* Of a word: bits of step - 1 and of the count. STEP_FAR: the step follows; a count of 0: the count follows. */
+  /* Bits of step - 1 and of the count in a word. STEP_FAR: the step follows; a count of 0: the count follows. */
   STEP_BITS = 2,
   COUNT_BITS = 6,
   STEP_FAR = (1 << STEP_BITS) - 1,
