@@ -70,7 +70,7 @@ export function showTask(stream, { task, type, from, until, beganBefore, goesOn 
   show(
     `Task ${task}${type ? ` ${type}` : ""}`,
     list([["took", `${beganBefore || goesOn ? "at least " : ""}${duration(Number(until - from))}`], ["from", dayTime(Number(from))]]),
-    element("p", { className: "buttons" }, whyLink(whyAddress(stream, begin, end, { task }), "why it took so long"), button("zoom to it", zoom), copyButton("copy why command", `${fetch} && tracectl report why task.trace --task ${task}`), copyButton("copy fetch command", fetch)),
+    element("p", { className: "buttons" }, whyLink(whyAddress(stream, begin, end, { task }), "why it took so long"), button("zoom to it", zoom), copyButton("copy why command", `${fetch} && tracectl why task.trace --task ${task}`), copyButton("copy fetch command", fetch)),
   );
 }
 
