@@ -26,7 +26,7 @@ struct tk_inputs {
 /* Rows for a verb's table; the field is a struct tk_inputs. */
 extern const struct tk_option tk_inputs_options[];
 
-/* Of files that are all URLs: takes the options --tls-* from args and gives them to the requests (tools/tracectl/url). */
+/* Takes the options --tls-* from args, if all files are URLs, and gives them to the requests (tools/tracectl/url). */
 void tk_inputs_give_tls(struct tk_client_args *args, char **files, int n_files);
 /* "-" is not allowed as a file. */
 int tk_inputs_open(struct tk_inputs *inputs, char **files, int n_files);

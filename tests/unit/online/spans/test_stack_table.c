@@ -163,7 +163,8 @@ static tb_rc add_numbered(struct user *u, unsigned number, uint32_t *out_index) 
   const struct to_frame frames[] = { frame(1000 + number, inner, 3),
                                      frame(1 + number % 7, outer, 4) };
   const struct to_frame *const pointers[] = { &frames[0], &frames[1] };
-  return to_stack_table_copy(&u->table, &(struct to_callstack){ .len = 2, .frames = pointers }, out_index);
+  return to_stack_table_copy(&u->table, &(struct to_callstack){ .len = 2, .frames = pointers },
+                             out_index);
 }
 
 static uint32_t numbered(struct user *u, unsigned number) {
@@ -253,7 +254,8 @@ Test(stack_store, long_texts_are_bounded_for_all_who_use_them) {
     const struct to_frame *const frames[] = { &one };
     for (unsigned i = 0; i < 2; i++) {
       cr_assert_eq(to_stack_table_copy(i == 0 ? &s.a.table : &s.b.table,
-                                       &(struct to_callstack){ .len = 1, .frames = frames }, &index),
+                                       &(struct to_callstack){ .len = 1, .frames = frames },
+                                       &index),
                    TB_OK);
       cr_expect_eq(index == TO_STACK_OTHER, pc > 13, "%d", (int)pc);
     }
@@ -269,7 +271,9 @@ static uint32_t copy_one(struct user *u, struct to_frame one) {
   const struct to_frame *const frames[] = { &one };
   uint32_t index;
 
-  cr_assert_eq(to_stack_table_copy(&u->table, &(struct to_callstack){ .len = 1, .frames = frames }, &index), TB_OK);
+  cr_assert_eq(
+      to_stack_table_copy(&u->table, &(struct to_callstack){ .len = 1, .frames = frames }, &index),
+      TB_OK);
   return index;
 }
 
