@@ -90,6 +90,7 @@ class Report(Case):
         alone = collector.ask(*ask).out
         self.assertEqual([line.split("  (")[0] for line in alone.splitlines() if line.startswith("sched  shop")], ["sched  shop: 2 instances"])
         self.assertIn("\n2 streams are added up; --each shows each of them, --stream ID one:\n", alone)
+        self.assertIn("this stream, since it began", collector.ask("report", "--stream", streams["one"], "--window", "all").out)
         for instance, stream in streams.items():
             self.assertRegex(alone, rf"\n  {stream}  {instance} +closed ")
         self.assertNotIn("added up", collector.ask(*ask, "--instance", "one").out)

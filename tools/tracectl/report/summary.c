@@ -8,6 +8,7 @@
 #include "online/spans/stacks/callstack.h"
 #include "pack/report.h"
 #include "pack/summary/summary.h"
+#include "tools/tracectl/remote/names.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/json.h"
@@ -309,7 +310,7 @@ tb_rc tk_summary_lead(struct tk_client *client, const struct tk_selector *select
   return print(reply, title, at, is_json);
 }
 
-int tk_summarize_live(const struct tk_report_ask *ask, const struct tk_selector *selector,
+int tk_summarize_live(const struct tk_report_ask *ask, struct tk_selector *selector,
                       const struct tk_client_args *at, bool is_json) {
   struct tk_client *client;
   struct tb_diag diag;
@@ -317,7 +318,7 @@ int tk_summarize_live(const struct tk_report_ask *ask, const struct tk_selector 
 
   tb_diag_clear(&diag);
   tb_rc rc = tk_selector_check(selector, &diag);
-  if (rc == TB_OK) rc = tk_client_open(at, &diag, &client);
+  if (rc == TB_OK) rc = tk_remote_open(at, selector, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
   rc = tk_summary_lead(client, selector, ask->window, at, is_json, &diag);
   if (rc == TB_NOTFOUND)

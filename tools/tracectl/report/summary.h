@@ -11,7 +11,7 @@
 /* Prints what stands out in a file. Returns enum tk_exit. */
 int tk_summarize_file(struct tk_report_ask *ask, const char *path, bool is_json);
 /* The same of a collector's streams. */
-int tk_summarize_live(const struct tk_report_ask *ask, const struct tk_selector *selector,
+int tk_summarize_live(const struct tk_report_ask *ask, struct tk_selector *selector,
                       const struct tk_client_args *at, bool is_json);
 /* The same, as the first lines of `report all`, whose reports are in the set; of a collector. */
 int tk_summary_lead_file(struct tk_report_set *set, const char *path);
