@@ -93,7 +93,8 @@ class CollectorRestarts(Case):
                  "is not known; why is read from their stacks. Most of them, 300, wait at main.send:")
         for kind in ("contention", "leak", "goroutines", "block"):
             self.assertEqual([note.split(" ", 1)[1].startswith(words) for note in self.report(kind, "one")["notes"] if "wait since before" in note], [True], kind)
-        self.assertEqual([note for note in self.report("contention", "two")["notes"] if "wait since before" in note], [])
+        two = wait_until("two is known, too", lambda: self.report("contention", "two"))
+        self.assertEqual([note for note in two["notes"] if "wait since before" in note], [])
         self.assertIn("wait since before generation", " ".join(self.collector.ask("report", "leak", "--service", "shop", "--instance", "one").out.split()))
         place = wait_until("the convoy goes on", lambda: next((f["place"] for f in self.collector.json_lines("findings", "--service", "shop", "--open")
                                                                if f["kind"] == "convoy" and "since before generation" in f["words"]), None))
