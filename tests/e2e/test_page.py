@@ -455,7 +455,7 @@ class Page(PageCase):
         self.serve("alert.task=500ms")
         page = self.page("const every = setInterval; setInterval = (what, ms) => every(what, Math.min(ms, 100));")
         self.collector.ask("trigger", "add", "slow WHEN tasks.latency.max > 500ms DO alert")
-        wait_until("it listens", lambda: page.ask("document.getElementById('connection').dataset.state") == "good")
+        wait_until("it listens", lambda: page.ask("document.getElementById('connection')?.dataset.state") == "good")
         self.collector.send(self.trace("g26-gens"), "shop")
         page.ask("document.querySelector('#firings summary').click()")
         links = [f"document.querySelector('#{where} a.why-link')" for where in ("findings-open", "alerts", "trigger-rows", "firing-rows")]
