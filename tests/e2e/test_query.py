@@ -186,6 +186,22 @@ class Query(Case):
                     "SELECT 1 FROM spans JOIN generations USING(gen) WHERE spans.kind='goroutine' AND verdict='ok' LIMIT 0"):
             self.assertEqual(self.tracectl("query", trace, sql, "--csv").err, "", sql)
 
+    def test_goroutines_are_found_by_their_id_too(self):
+        """Without that, a join by id reads all goroutines for each row: hours, in a trace with many."""
+        ask = "SELECT g.entry, count(*), sum(w.duration_ns) FROM waits w JOIN goroutines g %s GROUP BY 1 ORDER BY 1"
+        for name in ("g26-gens", "g22-mix"):
+            trace = self.trace(name)
+            by_life, by_id = (self.tracectl("query", "--csv", trace, ask % how).out for how in ("USING(life)", "ON g.id=w.goroutine"))
+            self.assertGreater(by_life.count("\n"), 3)
+            self.assertEqual(by_id, by_life)
+        trace = self.trace("g26-gens")
+        one = self.tracectl("query", "--csv", trace, "SELECT id, life FROM goroutines WHERE id=1").out.split()
+        self.assertEqual(one, ["id,life", "1,1"])
+        for where in ("id=1.5", "id='x'", "id=-7", "id IS NULL", "id=1 AND life=2", "id=1 AND id=2"):
+            self.assertEqual(self.tracectl("query", "--csv", trace, f"SELECT count(*) FROM goroutines WHERE {where}").out.split(), ["count(*)", "0"], where)
+        two = self.tracectl("query", "--csv", trace, trace, "SELECT count(*) FROM goroutines WHERE id=1").out.split()
+        self.assertEqual(two, ["count(*)", "2"])
+
     def test_the_schema_is_what_the_tables_have(self):
         schema = {name: columns.split() for name, _, columns in (line.partition(" ") for line in self.tracectl("query", "--schema").out.splitlines()[:-1])}
         trace, calls = self.trace("g26-annot"), self.trace("g26-gens")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables in memory: goroutines, found by life; stacks and frames, found by number. */
+/* Tables in memory: goroutines, found by life or id; stacks and frames, found by number. */
 #include "tools/tracectl/query/scan.h"
 
 static const struct tk_goroutine_row *goroutine(const struct tk_scan *c) {
@@ -101,13 +101,27 @@ static bool begin_keys(struct tk_scan *c, uint64_t first, uint64_t end) {
   return true;
 }
 
+/* Moves to the life at in_ids, if it has the id. A requested life is compared by SQLite. */
+static int find_id(struct tk_scan *c) {
+  if (c->in_ids == c->trace->ids) return 0;
+  c->key = c->trace->by_id[c->in_ids];
+  return goroutine(c)->id == c->wants.id;
+}
+
 static int goroutines_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   if (!tk_trace_read(c->trace, error)) return -1;
-  return begin_keys(c, 1, c->trace->lives) ? find_goroutine(c) : 0;
+  if (!c->wants.has_id) return begin_keys(c, 1, c->trace->lives) ? find_goroutine(c) : 0;
+  if (!tk_trace_sort_ids(c->trace, error)) return -1;
+  c->in_ids = tk_trace_find_id(c->trace, c->wants.id);
+  return find_id(c);
 }
 
 static int goroutines_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   (void)error;
+  if (c->wants.has_id) {
+    c->in_ids++;
+    return find_id(c);
+  }
   c->key++;
   return find_goroutine(c);
 }
@@ -139,7 +153,7 @@ const struct tk_query_table tk__memory_tables[] = {
     .is_small = true,
     .column = { { "stream", tk__stream },
                 { "life", g_life, TK_PUSH_KEY },
-                { "id", g_id },
+                { "id", g_id, TK_PUSH_ID },
                 { "entry", g_entry },
                 { "created_ns", g_created },
                 { "ended_ns", g_ended },

@@ -24,6 +24,7 @@ enum tk_push {
   TK_PUSH_NONE,
   TK_PUSH_NAME,      /* name of a kind of spans, or of a report: = */
   TK_PUSH_KEY,       /* a life, or a stack: = */
+  TK_PUSH_ID,        /* a goroutine's id: = */
   TK_PUSH_GOROUTINE, /* = */
   TK_PUSH_GEN,       /* = and bounds */
   TK_PUSH_WALL,
@@ -66,8 +67,8 @@ struct tk_query_table {
 
 struct tk_wants {
   char name[64]; /* "": any */
-  bool has_key;
-  int64_t key;
+  bool has_key, has_id;
+  int64_t key, id;
   struct tk_events_ask events;
 };
 
@@ -89,6 +90,7 @@ struct tk_scan {
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;
   uint64_t key, end, depth; /* tables in memory: life or stack, end of the keys, frame */
+  size_t in_ids;            /* goroutines sought by id: place in by_id */
 };
 
 extern const struct tk_query_table tk__span_tables[], tk__memory_tables[], tk__event_tables[],

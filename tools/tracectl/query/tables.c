@@ -64,7 +64,7 @@ static int on_disconnect(sqlite3_vtab *vtab) {
 /* A plan begins with '+' if details of events are needed. Each condition is two letters: its column, and '=', '<' (an upper bound) or
  * '>'. */
 static const char push_letter[] = {
-  [TK_PUSH_NONE] = 0,        [TK_PUSH_NAME] = 'n', [TK_PUSH_KEY] = 'k',
+  [TK_PUSH_NONE] = 0,        [TK_PUSH_NAME] = 'n', [TK_PUSH_KEY] = 'k', [TK_PUSH_ID] = 'i',
   [TK_PUSH_GOROUTINE] = 'g', [TK_PUSH_GEN] = 'G',  [TK_PUSH_WALL] = 'w'
 };
 
@@ -89,7 +89,7 @@ static sqlite3_uint64 details_of(const struct tk_query_table *table) {
   return bits;
 }
 
-/* A pass costs about the same for any condition; a key finds its rows directly. */
+/* A pass costs about the same for any condition; a key or an id finds its rows directly. */
 static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   const struct tk_query_table *table = ((struct vtab *)base)->table;
   char *plan = sqlite3_malloc(2 * info->nConstraint + 2), *letter = plan;
@@ -108,7 +108,7 @@ static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
     *letter++ = push_letter[push];
     *letter++ = op;
     info->aConstraintUsage[i].argvIndex = ++n;
-    if (push != TK_PUSH_KEY) continue;
+    if (push != TK_PUSH_KEY && push != TK_PUSH_ID) continue;
     info->estimatedCost = 30;
     info->estimatedRows = 30;
   }
@@ -138,6 +138,10 @@ static void want(struct tk_wants *wants, char about, char op, sqlite3_value *val
   case 'k':
     wants->has_key = true;
     wants->key = number;
+    break;
+  case 'i':
+    wants->has_id = true;
+    wants->id = number;
     break;
   case 'g':
     wants->events.has_goroutine = true;

@@ -15,6 +15,7 @@ void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t 
 void tk_trace_fini(struct tk_trace *trace) {
   for (size_t i = 0; i < trace->lives; i++) free(trace->goroutine[i].label);
   free(trace->goroutine);
+  free(trace->by_id);
   to_stack_table_fini(&trace->stacks);
 }
 
@@ -141,4 +142,39 @@ bool tk_trace_read(struct tk_trace *trace, char error[TK_QUERY_ERROR]) {
   tk_numbers_fini(&r.numbers);
   tk_pass_end(r.pass);
   return trace->was_read;
+}
+
+static int compare_ids(const void *a, const void *b, void *self) {
+  const struct tk_trace *trace = self;
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  int64_t p = trace->goroutine[x].id, q = trace->goroutine[y].id;
+
+  if (p != q) return p < q ? -1 : 1;
+  return x < y ? -1 : x > y;
+}
+
+bool tk_trace_sort_ids(struct tk_trace *trace, char error[TK_QUERY_ERROR]) {
+  if (trace->by_id != NULL) return true;
+  trace->by_id = malloc((trace->lives + 1) * sizeof *trace->by_id);
+  if (trace->by_id == NULL) {
+    snprintf(error, TK_QUERY_ERROR, "%s", tb_rc_text(TB_NOMEM));
+    return false;
+  }
+  for (uint64_t life = 1; life < trace->lives; life++)
+    if (trace->goroutine[life].is_known) trace->by_id[trace->ids++] = life;
+  qsort_r(trace->by_id, trace->ids, sizeof *trace->by_id, compare_ids, trace);
+  return true;
+}
+
+size_t tk_trace_find_id(const struct tk_trace *trace, int64_t id) {
+  size_t low = 0, high = trace->ids;
+
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (trace->goroutine[trace->by_id[middle]].id < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }

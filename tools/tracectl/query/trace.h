@@ -4,7 +4,7 @@
  * Stacks are numbered for the whole query, in the order of first use. Lives and stacks of trace i have numbers from
  * i * TK_OF_TRACE on.
  *
- * Memory    the C library's: 64 bytes a goroutine, each stack once.
+ * Memory    the C library's: 64 bytes a goroutine, 8 more if they are sought by id, each stack once.
  * Threads   one.
  * Errors    text in the caller's buffer, as in tools/tracectl/query/pass.h.
  */
@@ -35,6 +35,8 @@ struct tk_trace {
   bool was_read;                      /* the fields below, and all stacks of spans, are complete */
   struct tk_goroutine_row *goroutine; /* by life */
   size_t lives, room;
+  uint64_t *by_id; /* known lives in the order of their ids; NULL: not asked for yet */
+  size_t ids;
 };
 
 void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t number);
@@ -42,6 +44,10 @@ void tk_trace_fini(struct tk_trace *trace);
 
 /* Reads goroutines and stacks, once. */
 bool tk_trace_read(struct tk_trace *trace, char error[TK_QUERY_ERROR]);
+/* Sorts by_id, once. The trace was read. */
+bool tk_trace_sort_ids(struct tk_trace *trace, char error[TK_QUERY_ERROR]);
+/* Returns the place in by_id of the first life whose id is not less. */
+size_t tk_trace_find_id(const struct tk_trace *trace, int64_t id);
 const struct to_callstack *tk_trace_stack(const struct tk_trace *trace, uint32_t number);
 
 /* Maps a pass's numbers of stacks to the trace's. */
