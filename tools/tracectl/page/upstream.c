@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/page/upstream.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/tracectl/remote/client_tls.h"
+#include "tools/tracectl/remote/curl.h"
 
 enum {
-  CONNECT_MS = 5000,
   QUIET_S = 60,
   IDLE_CONNECTIONS = 16,
   BUFFER_BYTES = 64 << 10,
@@ -31,6 +30,7 @@ struct tk_upstream {
 
 struct tk_relay {
   struct tk_upstream *up;
+  struct tk_curl_to to;
   CURL *curl;
   struct curl_slist *fields;
   const struct tk_relay_ops *ops;
@@ -196,16 +196,6 @@ void tk_upstream_close(struct tk_upstream *up, void (*closed)(void *self), void 
 
 /* ---- a question ---- */
 
-static CURLcode prepare_tls(CURL *curl, void *ctx, void *self) {
-  struct tk_relay *r = self;
-  const struct tk_endpoint *w = &r->up->where;
-
-  (void)curl;
-  return tk_client_tls_fill(ctx, w->ca, w->cert, w->key, w->crl, &r->diag) == TB_OK
-             ? CURLE_OK
-             : CURLE_SSL_CERTPROBLEM;
-}
-
 static unsigned status_of(const struct tk_relay *r) {
   long status = 0;
 
@@ -249,36 +239,18 @@ static bool add_fields(struct tk_relay *r, const char *const *fields) {
   return true;
 }
 
-static void set_where(struct tk_relay *r) {
-  const struct tk_endpoint *w = &r->up->where;
+static void set_all(struct tk_relay *r) {
   CURL *c = r->curl;
 
-  curl_easy_setopt(c, CURLOPT_URL, w->url);
-  if (w->path[0] != '\0') curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, w->path);
-  if (w->path[0] != '\0' || tb_host_is_loopback(w->at.host)) curl_easy_setopt(c, CURLOPT_PROXY, "");
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
-  curl_easy_setopt(c, CURLOPT_SSL_CTX_FUNCTION, prepare_tls);
-  curl_easy_setopt(c, CURLOPT_SSL_CTX_DATA, r);
-  if (w->ca[0] == '\0') return; /* use the system's authorities */
-  curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
-  curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
-}
-
-static void set_how(struct tk_relay *r) {
-  CURL *c = r->curl;
-
+  r->to = (struct tk_curl_to){ .where = &r->up->where,
+                               .agent = "tracectl page",
+                               .quiet_s = QUIET_S,
+                               .buffer_bytes = BUFFER_BYTES,
+                               .diag = &r->diag };
+  tk_curl_set(c, &r->to);
+  curl_easy_setopt(c, CURLOPT_URL, r->up->where.url);
   curl_easy_setopt(c, CURLOPT_PRIVATE, (char *)r);
   curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->why);
-  curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-  curl_easy_setopt(c, CURLOPT_USERAGENT, "tracectl page");
-  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)QUIET_S);
-  curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
-  curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_line);
   curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
@@ -322,8 +294,7 @@ tb_rc tk_relay_begin(struct tk_upstream *up, const struct tk_relay_ask *ask,
     free_relay(r);
     return TB_NOMEM;
   }
-  set_where(r);
-  set_how(r);
+  set_all(r);
   set_question(r, ask);
   if (curl_multi_add_handle(up->multi, r->curl) != CURLM_OK) {
     free_relay(r);

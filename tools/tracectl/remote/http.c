@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/remote/http.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -14,9 +13,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "tools/tracectl/remote/client_tls.h"
+#include "tools/tracectl/remote/curl.h"
 
 enum {
-  CONNECT_MS = 5000,
   QUIET_S = 30,
   LOST_MS = 3000, /* time for a collector to restart */
   CUTS_MAX = 5,   /* in succession, without a byte */
@@ -29,6 +28,7 @@ enum {
 
 struct tk_http {
   struct tk_endpoint where;
+  struct tk_curl_to to;
   CURLM *multi;
   CURL *curl;
   atomic_bool stopped;
@@ -52,15 +52,6 @@ struct tk_http {
 
 static tb_rc fail_here(struct tk_http *h, tb_rc rc) {
   return h->rc = tb_fail(h->diag, rc, "%s", tb_rc_text(rc));
-}
-
-static CURLcode prepare_tls(CURL *curl, void *ctx, void *self) {
-  struct tk_http *h = self;
-  const struct tk_endpoint *w = &h->where;
-
-  (void)curl;
-  h->rc = tk_client_tls_fill(ctx, w->ca, w->cert, w->key, w->crl, h->diag);
-  return h->rc == TB_OK ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
 }
 
 static void keep_field(const char *line, size_t n, const char *name, char *out, size_t out_bytes) {
@@ -140,32 +131,17 @@ static void init_curl(void) {
 }
 
 static void set_all(struct tk_http *h) {
-  const struct tk_endpoint *w = &h->where;
   CURL *c = h->curl;
 
+  h->to = (struct tk_curl_to){
+    .where = &h->where, .agent = "tracectl", .quiet_s = QUIET_S, .buffer_bytes = BUFFER_BYTES
+  };
+  tk_curl_set(c, &h->to);
   curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->why);
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-  curl_easy_setopt(c, CURLOPT_USERAGENT, "tracectl");
-  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)QUIET_S);
-  curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
-  curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_head);
   curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
   curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
-  if (w->path[0] != '\0') curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, w->path);
-  if (w->path[0] != '\0' || tb_host_is_loopback(w->at.host)) curl_easy_setopt(c, CURLOPT_PROXY, "");
-  curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
-  curl_easy_setopt(c, CURLOPT_SSL_CTX_FUNCTION, prepare_tls);
-  curl_easy_setopt(c, CURLOPT_SSL_CTX_DATA, h);
-  if (w->ca[0] == '\0') return; /* use the system's authorities */
-  curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
-  curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
 }
 
 /* Reports a certificate that cannot be read before connecting. */
@@ -320,7 +296,7 @@ static const char *words_of(const struct tk_http *h) {
 }
 
 static tb_rc refused(struct tk_http *h) {
-  if (h->rc != TB_OK) return h->rc; /* our own certificates cannot be read */
+  if (h->to.rc != TB_OK) return h->to.rc; /* our own certificates cannot be read */
   return tb_fail(h->diag, TB_REFUSED, "the handshake with %.70s failed: %.70s%s", h->where.shown,
                  words_of(h), other_port(h));
 }
@@ -400,7 +376,8 @@ static tb_rc ask_once(struct tk_http *h) {
   tb_buf_init(&h->body, &h->mem);
   h->answer = (struct tk_http_answer){ .len = (size_t)h->taken };
   h->moved = h->has_head = h->cut = false;
-  h->rc = TB_OK;
+  h->rc = h->to.rc = TB_OK;
+  h->to.diag = h->diag;
   h->why[0] = '\0';
   set_question(h, &fields);
   tb_rc rc = result_of(h, run_request(h));
