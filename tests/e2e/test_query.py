@@ -202,6 +202,31 @@ class Query(Case):
         two = self.tracectl("query", "--csv", trace, trace, "SELECT count(*) FROM goroutines WHERE id=1").out.split()
         self.assertEqual(two, ["count(*)", "2"])
 
+    def test_numbers_of_stacks_and_lives_are_those_of_other_statements_and_exports(self):
+        trace = self.trace("g26-gens")
+
+        def ask(sql):
+            return list(csv.DictReader(io.StringIO(self.tracectl("query", "--csv", trace, sql).out)))
+
+        def exported(table):
+            return list(csv.DictReader(io.StringIO(self.tracectl("convert", "--to", "csv", "--table", table, "-o", "-", trace, "--no-progress").out)))
+
+        own = {(row["life"], row["from_ns"]): row["stack"] for row in ask("SELECT life, from_ns, stack FROM waits")}
+        more = ask("SELECT life, from_ns, end_stack, by_stack, stack FROM spans WHERE kind='goroutine' AND state='waiting'")
+        self.assertEqual(own, {(row["life"], row["from_ns"]): row["stack"] for row in more})
+        places = {row["stack"]: row["place"] for row in ask("SELECT DISTINCT stack, place(stack) AS place FROM waits WHERE stack IS NOT NULL")}
+        innermost = {row["stack"]: row["function"] for row in exported("frames") if row["depth"] == "0"}
+        functions = {row["stack"]: row["function"] for row in ask("SELECT stack, function FROM frames WHERE depth=0 ORDER BY function")}
+        self.assertGreater(len(places), 10)
+        self.assertEqual(innermost, functions)
+        self.assertLessEqual(set(places), set(innermost))
+        for stack, place in places.items():
+            self.assertEqual(ask(f"SELECT function FROM frames WHERE stack={stack} AND depth=0")[0]["function"], innermost[stack])
+            self.assertEqual(ask(f"SELECT place(stack) AS place FROM stacks WHERE stack={stack}")[0]["place"], place)
+        spans = [row for row in exported("spans") if row["kind"] == "goroutine" and row["state"] == "waiting"]
+        self.assertEqual(own, {(row["life"], row["from_ns"]): row["stack"] for row in spans})
+        self.assertEqual(ask("SELECT count(*) AS n FROM frames WHERE stack IN (-1, 0, 1, 2, 1<<43, 1<<44, 1<<60)"), [{"n": "0"}])
+
     def test_the_schema_is_what_the_tables_have(self):
         schema = {name: columns.split() for name, _, columns in (line.partition(" ") for line in self.tracectl("query", "--schema").out.splitlines()[:-1])}
         trace, calls = self.trace("g26-annot"), self.trace("g26-gens")

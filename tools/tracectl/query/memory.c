@@ -87,18 +87,11 @@ static int find_goroutine(struct tk_scan *c) {
   return c->key < c->end;
 }
 
-/* Selects the numbers from first to end, or only the requested one. */
-static bool begin_keys(struct tk_scan *c, uint64_t first, uint64_t end) {
+/* Returns the requested key, without the trace's number; -1: it is of another trace. */
+static int64_t key_here(const struct tk_scan *c) {
   int64_t base = (int64_t)c->trace->number * TK_OF_TRACE, key = c->wants.key;
 
-  c->key = first;
-  c->end = end;
-  c->depth = 0;
-  if (!c->wants.has_key) return true;
-  if (key < base + (int64_t)first || key >= base + (int64_t)end) return false;
-  c->key = (uint64_t)(key - base);
-  c->end = c->key + 1;
-  return true;
+  return key > base && key < base + TK_OF_TRACE ? key - base : -1;
 }
 
 /* Moves to the life at in_ids, if it has the id. A requested life is compared by SQLite. */
@@ -108,9 +101,18 @@ static int find_id(struct tk_scan *c) {
   return goroutine(c)->id == c->wants.id;
 }
 
+/* All lives, or only the requested one. */
+static bool begin_lives(struct tk_scan *c) {
+  int64_t life = c->wants.has_key ? key_here(c) : 1;
+
+  c->key = (uint64_t)life;
+  c->end = c->wants.has_key ? c->key + 1 : c->trace->lives;
+  return life > 0 && c->key < c->trace->lives;
+}
+
 static int goroutines_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   if (!tk_trace_read(c->trace, error)) return -1;
-  if (!c->wants.has_id) return begin_keys(c, 1, c->trace->lives) ? find_goroutine(c) : 0;
+  if (!c->wants.has_id) return begin_lives(c) ? find_goroutine(c) : 0;
   if (!tk_trace_sort_ids(c->trace, error)) return -1;
   c->in_ids = tk_trace_find_id(c->trace, c->wants.id);
   return find_id(c);
@@ -126,9 +128,16 @@ static int goroutines_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   return find_goroutine(c);
 }
 
+/* All stacks, or only the requested one. */
 static int stacks_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
+  uint32_t stack = TO_STACK_OTHER + 1;
+
   if (!tk_trace_read(c->trace, error)) return -1;
-  return begin_keys(c, TO_STACK_OTHER + 1, c->trace->stacks.count) ? find_frame(c) : 0;
+  if (c->wants.has_key && !tk_trace_find_stack(c->trace, key_here(c), &stack)) return 0;
+  c->key = stack;
+  c->end = c->wants.has_key ? c->key + 1 : c->trace->stacks.count;
+  c->depth = 0;
+  return find_frame(c);
 }
 
 static int stacks_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {

@@ -7,8 +7,7 @@ bool tk_stack_of(const struct tk_traces *traces, int64_t value, const struct tk_
                  uint32_t *out_number) {
   if (value <= 0 || (size_t)(value / TK_OF_TRACE) >= traces->n) return false;
   *out_trace = &traces->trace[value / TK_OF_TRACE];
-  *out_number = (uint32_t)(value % TK_OF_TRACE);
-  return value % TK_OF_TRACE < (int64_t)(*out_trace)->stacks.count;
+  return tk_trace_find_stack(&traces->trace[value / TK_OF_TRACE], value % TK_OF_TRACE, out_number);
 }
 
 bool tk_row_profile_begin(struct tk_row_profile *p, const struct tk_traces *traces,

@@ -5,17 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/seed.h"
 #include "tools/tracectl/term/tracectl.h"
 
 void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t number) {
   *trace = (struct tk_trace){ .place = *place, .number = number };
   to_stack_table_init(&trace->stacks, &tk_mem, TK_QUERY_STACKS_MAX, NULL);
+  tb_map_init(&trace->by_stack_number, &tk_mem, tb_seed());
 }
 
 void tk_trace_fini(struct tk_trace *trace) {
   for (size_t i = 0; i < trace->lives; i++) free(trace->goroutine[i].label);
   free(trace->goroutine);
   free(trace->by_id);
+  free(trace->stack_number);
+  tb_map_fini(&trace->by_stack_number);
   to_stack_table_fini(&trace->stacks);
 }
 
@@ -177,4 +181,71 @@ size_t tk_trace_find_id(const struct tk_trace *trace, int64_t id) {
       high = middle;
   }
   return low;
+}
+
+/* ---- numbers of stacks ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ (hash >> 29);
+}
+
+static uint64_t mix_text(uint64_t hash, struct to_string text) {
+  for (size_t i = 0; i < text.len; i++) hash = mix(hash, (unsigned char)text.data[i]);
+  return mix(hash, text.len);
+}
+
+/* Program counters alone, where there are any: a frame of a C program may get its name later. */
+static uint64_t hash_stack(const struct to_callstack *stack) {
+  uint64_t hash = mix(0, stack->len);
+
+  for (size_t i = 0; i < stack->len; i++) {
+    const struct to_frame *frame = stack->frames[i];
+    hash = mix(hash, frame->pc);
+    if (frame->pc == 0)
+      hash = mix(mix_text(mix_text(hash, frame->function), frame->file), frame->line);
+  }
+  return hash;
+}
+
+static bool make_numbers_room(struct tk_trace *trace) {
+  size_t n = trace->stacks.count, room = 2 * n;
+
+  if (n <= trace->stack_numbers) return true;
+  int64_t *number = realloc(trace->stack_number, room * sizeof *number);
+  if (number == NULL) return false;
+  memset(number + trace->stack_numbers, 0, (room - trace->stack_numbers) * sizeof *number);
+  trace->stack_number = number;
+  trace->stack_numbers = room;
+  return true;
+}
+
+/* Stacks of one hash, of which there are few, have numbers one after the other. */
+static int64_t new_number(struct tk_trace *trace, uint32_t inner) {
+  const uint64_t first = TO_STACK_OTHER + 1, numbers = TK_OF_TRACE - first;
+  uint64_t at = hash_stack(tk_trace_stack(trace, inner)) % numbers, *place;
+
+  while (tb_map_find(&trace->by_stack_number, first + at) != NULL) at = (at + 1) % numbers;
+  if (tb_map_put(&trace->by_stack_number, first + at, &place, NULL) != TB_OK) return -1;
+  *place = inner;
+  return trace->stack_number[inner] = (int64_t)(first + at);
+}
+
+int64_t tk_trace_number_stack(struct tk_trace *trace, uint32_t inner) {
+  if (inner <= TO_STACK_OTHER) return inner;
+  if (!make_numbers_room(trace)) return -1;
+  int64_t number = trace->stack_number[inner];
+  return number != 0 ? number : new_number(trace, inner);
+}
+
+bool tk_trace_find_stack(struct tk_trace *trace, int64_t number, uint32_t *out_inner) {
+  uint64_t *found = tb_map_find(&trace->by_stack_number, (uint64_t)number);
+  uint32_t *next = &trace->next_to_number;
+
+  if (*next <= TO_STACK_OTHER) *next = TO_STACK_OTHER + 1;
+  for (; found == NULL && trace->was_read && *next < trace->stacks.count; ++*next)
+    if (tk_trace_number_stack(trace, *next) == number)
+      found = tb_map_find(&trace->by_stack_number, (uint64_t)number);
+  if (found != NULL) *out_inner = (uint32_t)*found;
+  return found != NULL;
 }

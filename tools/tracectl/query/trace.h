@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One trace of a query: all its goroutines and stacks, read once in a pass of their own.
  *
- * Stacks are numbered for the whole query, in the order of first use. Lives and stacks of trace i have numbers from
- * i * TK_OF_TRACE on.
+ * Lives and stacks of trace i have numbers from i * TK_OF_TRACE on. A stack's number depends on the stack alone, so that it is the same
+ * in each statement and export; inside, stacks are numbered in the order of first use.
  *
- * Memory    the C library's: 64 bytes a goroutine, 8 more if they are sought by id, each stack once.
+ * Memory    the C library's: 64 bytes a goroutine, 8 more if they are sought by id, each stack once and 32 bytes for its number.
  * Threads   one.
  * Errors    text in the caller's buffer, as in tools/tracectl/query/pass.h.
  */
 #ifndef TK_QUERY_TRACE_H
 #define TK_QUERY_TRACE_H
 
+#include "base/map.h"
 #include "online/spans/stacks/table.h"
 #include "tools/tracectl/query/pass.h"
 
-#define TK_OF_TRACE (INT64_C(1) << 40)
+#define TK_OF_TRACE (INT64_C(1) << 44) /* 512 traces have numbers that a double has, too */
 
 struct tk_goroutine_row {
   int64_t id;
@@ -37,6 +38,10 @@ struct tk_trace {
   size_t lives, room;
   uint64_t *by_id; /* known lives in the order of their ids; NULL: not asked for yet */
   size_t ids;
+  int64_t *stack_number; /* shown numbers by inner ones; 0: not asked for yet */
+  size_t stack_numbers;
+  uint32_t next_to_number; /* stacks before it have numbers */
+  struct tb_map by_stack_number; /* the way back */
 };
 
 void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t number);
@@ -49,6 +54,11 @@ bool tk_trace_sort_ids(struct tk_trace *trace, char error[TK_QUERY_ERROR]);
 /* Returns the place in by_id of the first life whose id is not less. */
 size_t tk_trace_find_id(const struct tk_trace *trace, int64_t id);
 const struct to_callstack *tk_trace_stack(const struct tk_trace *trace, uint32_t number);
+
+/* Returns the number of a stack that is shown, without that of the trace; -1: memory cannot be allocated. */
+int64_t tk_trace_number_stack(struct tk_trace *trace, uint32_t inner);
+/* Finds a stack by its shown number: one that was numbered or, once the trace was read, any. */
+bool tk_trace_find_stack(struct tk_trace *trace, int64_t number, uint32_t *out_inner);
 
 /* Maps a pass's numbers of stacks to the trace's. */
 struct tk_numbers {

@@ -38,7 +38,10 @@ void tk__life(const struct tk_scan *scan, struct tk_value *out, uint64_t life) {
 }
 
 void tk__stack(const struct tk_scan *scan, struct tk_value *out, uint32_t number) {
-  if (number != TO_STACK_EMPTY) tk__number(out, of_trace(scan, number));
+  int64_t shown = number == TO_STACK_EMPTY ? 0 : tk_trace_number_stack(scan->trace, number);
+
+  if (shown > 0) tk__number(out, of_trace(scan, (uint64_t)shown));
+  if (shown < 0) tk__fault(out, TK_VALUE_NO_MEMORY);
 }
 
 void tk__stream(struct tk_scan *scan, struct tk_value *out) {
