@@ -252,6 +252,15 @@ class Page:
             raise AssertionError(f"{expression}: {said['exceptionDetails']}")
         return said["result"].get("value")
 
+    def path(self):
+        """The path of its address; "" while it goes from one page to another."""
+        try:
+            return self.ask("location.pathname")
+        except AssertionError as error:
+            if "navigated" in str(error):
+                return ""
+            raise
+
     def press(self, key):
         code = {"Tab": 9, "Enter": 13, "Escape": 27}[key]
         text = {"text": "\r"} if key == "Enter" else {}

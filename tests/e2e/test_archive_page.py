@@ -85,7 +85,7 @@ class ArchivePage(Served):
             self.assertEqual(answer.read()[:5], b"go 1.")
         link = "document.querySelector('#rows .go a')"
         page.follow(link)
-        wait_until("the timeline is there", lambda: page.ask("location.pathname").startswith("/timeline/"))
+        wait_until("the timeline is there", lambda: page.path().startswith("/timeline/"))
         self.quiet(page)
 
     def test_it_fits_and_can_be_read(self):

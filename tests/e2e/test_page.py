@@ -409,7 +409,7 @@ class Page(PageCase):
         local = LocalPage(self, self.collector)
         page = browser.Page(self)
         page.open(local.base + local.link)
-        wait_until("the link has led to the page", lambda: page.ask("location.href") == local.base + "/")
+        wait_until("the link has led to the page", lambda: page.path() == "/" and page.ask("location.href") == local.base + "/")
         send_two(self.collector)
         state = "document.getElementById('connection').dataset.state"
         wait_until("both streams are shown, live", lambda: page.ask(READY) == 2 and page.ask(state) == "good")

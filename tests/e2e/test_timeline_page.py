@@ -187,7 +187,7 @@ class TimelinePage(Served, TimelinePageCase):
         self.assertEqual(self.run_line(page.ask("document.querySelector('#links .copy').dataset.copies")).splitlines()[0].split(" took ")[0], sentence.split(" took ")[0])
         # A piece of the path leads to its moment.
         page.ask("document.querySelector('.why-path .piece').dispatchEvent(new MouseEvent('click'))")
-        wait_until("the timeline is there", lambda: page.ask("location.pathname") == f"/timeline/{self.stream}")
+        wait_until("the timeline is there", lambda: page.path() == f"/timeline/{self.stream}")
         self.assertRegex(page.ask("location.search"), r"from=\d+&to=\d+")
         self.quiet(page)
 

@@ -132,6 +132,16 @@ class Url(Case):
         for options, words in ((("--seconds", "0"), "needs 1 to 3600"), (("--header", "oops"), "'NAME: VALUE'")):
             self.refused(self.served.url("/stored"), words, options=options, code=2)
 
+    def test_commands_that_a_report_offers_read_the_trace_that_was_kept(self):
+        kept = self.folder / "kept.trace"
+        done = self.tracectl("report", "--keep", kept, self.served.url())
+        commands = [line.split() for line in done.out.splitlines() if line.startswith("     tracectl ")]
+        self.assertTrue(commands and all(str(kept) in command for command in commands), done.out)
+        self.assertNotIn("again", done.err)
+        self.tracectl(*commands[0][1:])
+        self.assertEqual(len(self.served.asked), 1)
+        self.assertIn(f"ask {self.served.url()} again; --keep", self.tracectl("report", self.served.url()).err)
+
     def test_packed_ones_are_unpacked_in_bounded_memory(self):
         self.tracectl("check", self.served.url("/gzip"))
         self.refused_trace("/bomb", "not a Go execution trace")

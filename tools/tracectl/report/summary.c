@@ -14,6 +14,7 @@
 #include "tools/tracectl/term/json.h"
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/url/url.h"
 
 enum { LINES = 15, PAGE_COLUMNS = 100, INDENT = 3 };
 enum { PLACE_BYTES = 240, WORDS_BYTES = 600, FOUND_MAX = 64, TITLE_BYTES = 200 };
@@ -224,7 +225,9 @@ static tb_rc sum_up_file(struct tk_report_set *set, const char *path, summary_re
   TB_TRY(take_findings(set, &finding));
   of.finding = finding;
   of.findings = set->found;
-  if (strcmp(path, "-") != 0) TB_TRY(tp_summary_quote(&set->arena, path, &of.source));
+  bool is_kept = tk_url_is(path) && tk_url_kept() != NULL;
+  const char *again = is_kept ? tk_url_kept() : path; /* what the commands read */
+  if (strcmp(path, "-") != 0) TB_TRY(tp_summary_quote(&set->arena, again, &of.source));
   tp_summary_init(&summary, &set->arena);
   TB_TRY(tp_summary_add(&summary, &of));
   return tp_summary_take(&summary, out);
@@ -244,6 +247,9 @@ int tk_summarize_file(struct tk_report_ask *ask, const char *path, bool is_json)
   int broken = tk_report_file(path, ask, &set);
   if (set.n > 0) rc = sum_up_file(&set, path, &reply);
   if (set.n > 0 && rc == TB_OK) rc = print(reply, path, NULL, is_json);
+  if (set.n > 0 && rc == TB_OK && tk_url_is(path) && tk_url_kept() == NULL)
+    tk_note(ask->verb, "these commands ask %s again; --keep t.trace keeps the trace for them",
+            path);
   tk_report_set_fini(&set);
   return rc == TB_OK ? broken : tk_fail(ask->verb, "%s", tb_rc_text(rc));
 }

@@ -119,6 +119,10 @@ bool tk_url_is(const char *path) {
   return strstr(path, "://") != NULL;
 }
 
+const char *tk_url_kept(void) {
+  return terms.keep;
+}
+
 /* ---- the file ---- */
 
 static tb_rc file_fails(const char *where, struct tb_diag *diag) {

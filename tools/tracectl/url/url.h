@@ -25,6 +25,7 @@ extern const struct tk_option tk_url_tls_options[];
 void tk_url_use_tls(const char *ca, const char *cert, const char *key); /* lent; NULL or "": none */
 
 bool tk_url_is(const char *path);
+const char *tk_url_kept(void); /* the file of --keep; NULL: not given */
 struct tk_url *tk_url_open(const char *verb,
                            const char *text);       /* returns after the first byte; NULL: failed */
 const char *tk_url_shown(const struct tk_url *url); /* without a password */
