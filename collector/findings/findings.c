@@ -241,15 +241,29 @@ static void note_part(struct tc_finding *f, const struct tc_sighting *s) {
   set_text(f->why, sizeof f->why, s->why != NULL ? s->why : "");
 }
 
+/* What explains a finding is kept until something explains it at least as well: most sightings of a convoy are of moments in which nobody
+ * can be named. peak: the most so far of the time that goes on. */
+static bool says_more(const struct tc_finding *f, const struct tc_sighting *s, uint64_t peak) {
+  bool explains = s->why != NULL && s->why[0] != '\0', is_explained = f->why[0] != '\0';
+
+  return explains ? !is_explained || s->amount >= peak : !is_explained;
+}
+
 /* Returns true if the finding begins, for the first time or again. */
 static bool update(struct tc_finding *f, const struct tc_sighting *s, uint64_t now_ns) {
   uint64_t last = s->until_ns != 0 ? s->until_ns : now_ns;
   uint64_t began = s->from_ns != 0 && s->from_ns < last ? s->from_ns : last;
   bool begins = f->times == 0 || f->ended_ns != 0;
 
+  if (f->ended_ns == 0) f->seen_ns = now_ns;
+  if (last <= f->read_last_ns) return false; /* a restarted collector reads its log again */
   if (f->times == 0) f->began_ns = began;
   if (begins) begin_time(f, began);
   struct tc_finding_time *time = &f->time[f->times - 1];
+  if (says_more(f, s, time->peak)) {
+    if (begins || s->times > 0 || f->why[0] == '\0') note_part(f, s);
+    set_text(f->words, sizeof f->words, s->words);
+  }
   if (last > time->last_ns) time->last_ns = last;
   if (last > f->last_ns) f->last_ns = last;
   if (s->amount > time->peak) time->peak = s->amount;
@@ -257,8 +271,6 @@ static bool update(struct tc_finding *f, const struct tc_sighting *s, uint64_t n
   f->seen_ns = now_ns;
   f->count += begins && s->times == 0 ? 1 : s->times;
   note_instance(f, s->instance);
-  if (begins || s->times > 0) note_part(f, s);
-  set_text(f->words, sizeof f->words, s->words);
   return begins;
 }
 
@@ -400,6 +412,7 @@ static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   free(copy);
   if (!*out_is_one) return TB_OK;
   if (read.ended_ns == 0) read.seen_ns = tc_wall_ns();
+  read.read_last_ns = read.last_ns;
   tb_rc rc = add_one(findings, &read, &f);
   *out_is_one = rc != TB_BROKEN;
   return *out_is_one ? rc : TB_OK;

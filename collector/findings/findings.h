@@ -53,6 +53,7 @@ struct tc_finding {
   uint64_t began_ns, last_ns;         /* when it was first and last seen */
   uint64_t ended_ns;                  /* 0: it is open */
   uint64_t seen_ns;                   /* when it was last seen, by the collector's clock */
+  uint64_t read_last_ns;              /* last_ns in the file of findings; 0: it was not in it */
   uint64_t count;                     /* how often it began, in all instances */
   uint64_t peak;                      /* most goroutines, or longest time in ns; 0: neither */
   bool is_time;                       /* peak is a time */

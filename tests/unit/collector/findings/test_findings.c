@@ -224,7 +224,9 @@ Test(findings, are_the_same_after_a_kill) {
   struct shown shown = ask_for(&(struct tc_findings_ask){ .service = "shop" });
   cr_assert_eq(shown.n, 1);
   cr_assert_geq(shown.first.seen_ns, before.seen_ns);
+  cr_assert_eq(shown.first.read_last_ns, before.last_ns);
   shown.first.seen_ns = before.seen_ns;
+  shown.first.read_last_ns = 0;
   cr_assert_arr_eq(&shown.first, &before, sizeof before);
   cr_assert_str_eq(before.words, "a name?with?all in it");
   cr_assert_str_eq(before.mute_reason, "known, see 812");
@@ -248,6 +250,7 @@ Test(findings, a_change_that_can_wait_is_not_written_at_once) {
   pass(SECOND);
   s.times = 0;
   s.amount = 8;
+  s.until_ns += SECOND;
   see(&s);
   pass(SECOND);
   begin_again();
@@ -377,4 +380,72 @@ Test(findings, open_ones_come_first_then_the_newest) {
   cr_assert_str_eq(shown.last.place, "main.leak:1");
   const struct tc_findings_ask since = { .service = "", .since_ns = BEGIN + 11 * SECOND };
   cr_assert_eq(ask_for(&since).n, 2);
+}
+
+static struct tc_sighting convoy_of(uint64_t from_ns, uint64_t goroutines, const char *words,
+                                    const char *why) {
+  struct tc_sighting s = leak_of("shop", "host:1", "main.add:64");
+
+  s.kind = "convoy";
+  s.words = words;
+  s.why = why;
+  s.from_ns = from_ns;
+  s.until_ns = from_ns + SECOND;
+  s.amount = goroutines;
+  return s;
+}
+
+static void expect_words(const char *words, uint64_t from_ns) {
+  struct shown shown = all();
+  struct tc_part part;
+
+  tc_part_times(&part, from_ns, from_ns + SECOND);
+  cr_expect_str_eq(shown.first.words, words);
+  cr_expect_eq(shown.first.from_ns, part.from_ns, "the part of the trace fits the words");
+}
+
+Test(findings, what_explains_one_stays_until_something_explains_it_as_well) {
+  const uint64_t first = 1000 * SECOND;
+  struct tc_sighting s = convoy_of(first, 5, "they wait", "");
+
+  see(&s);
+  expect_words("they wait", first);
+  s = convoy_of(first + SECOND, 9, "rebuild holds it", "goroutine=27&ns=1");
+  s.times = 0;
+  see(&s);
+  expect_words("rebuild holds it", first + SECOND);
+  s = convoy_of(first + 2 * SECOND, 10, "they wait", NULL);
+  see(&s);
+  expect_words("rebuild holds it", first + SECOND);
+  s = convoy_of(first + 3 * SECOND, 3, "mail holds it", "goroutine=28&ns=1");
+  see(&s);
+  expect_words("rebuild holds it", first + SECOND);
+  s = convoy_of(first + 4 * SECOND, 12, "rebuild holds it for long", "goroutine=27&ns=2");
+  see(&s);
+  expect_words("rebuild holds it for long", first + 4 * SECOND);
+}
+
+Test(findings, what_a_restarted_collector_reads_again_is_not_seen_twice) {
+  const uint64_t first = 1000 * SECOND;
+  struct tc_sighting s = convoy_of(first, 5, "they wait", NULL);
+
+  see(&s);
+  s = convoy_of(first + 5 * SECOND, 7, "they wait", NULL);
+  see(&s);
+  pass(2 * config.findings_quiet);
+  begin_again();
+  struct tc_finding before = all().first;
+  cr_assert_neq(before.ended_ns, 0);
+  s = convoy_of(first, 5, "they wait", NULL);
+  see(&s);
+  s = convoy_of(first + 5 * SECOND, 7, "they wait", NULL);
+  see(&s);
+  struct tc_finding after = all().first;
+  cr_expect_eq(after.count, before.count);
+  cr_expect_eq(after.ended_ns, before.ended_ns);
+  cr_expect_eq(after.times, before.times);
+  s = convoy_of(first + 9 * SECOND, 7, "they wait", NULL);
+  see(&s);
+  cr_expect_eq(all().first.count, before.count + 1);
+  cr_expect_eq(all().first.ended_ns, 0, "it has begun again");
 }
