@@ -207,8 +207,9 @@ static tb_rc print(const summary_reply *reply, const char *title, const struct t
   for (size_t i = 0; i < reply->n_sentences; i++) {
     const Tracecollect__V1__Sentence *sentence = reply->sentences[i];
     bool is_figure = strcmp(sentence->kind, "nothing") != 0;
-    number += is_figure;
-    TB_TRY(print_sentence(sentence, is_figure ? number : 0, has_services(reply), at, &lines));
+    unsigned left = lines;
+    TB_TRY(print_sentence(sentence, is_figure ? number + 1 : 0, has_services(reply), at, &lines));
+    if (is_figure && lines < left) number++; /* it was printed */
   }
   return TB_OK;
 }
