@@ -140,6 +140,9 @@ class CWords(Case):
         self.assertGreater(rows["network"]["blocked"]["total_ns"], 20e6)  # a poll of one descriptor
         self.assertGreater(rows["sync"]["blocked"]["total_ns"], 50e6)
         self.assertEqual(rows["sync"]["idle_ns"], 0)
+        first = " ".join(self.report(trace).split())
+        self.assertRegex(first, r"A wait for lock \S+( at locker\S*)? took [\d.]+ ms; held by waits tracectl report contention \S+ --table by_holder")
+        self.assertNotRegex(first, r"\bat (pthread_|epoll_|poll\b)")
         text = self.report("all", trace)
         self.assertEqual([line for line in text.splitlines() if GOS_WORDS.search(line)], [])
         for call in ("epoll_wait", "pthread_cond_wait", "pthread_mutex_lock", "poll"):

@@ -88,7 +88,8 @@ static tb_rc write_call(struct tp_summary *summary, const struct tp_summary_of *
   if (!is_outlier(d)) return TB_OK;
   TB_TRY(tp__longest_call(summary, of, place, &ns));
   if (ns >= d->max_ns / 2 && ns / 21 <= d->max_ns / 20)
-    snprintf(out, TP__CALL, "; a system call at %s took %s", place, tp__ns_words(ns, time));
+    snprintf(out, TP__CALL, "; a system call %s %s took %s", tp__at(place), place,
+             tp__ns_words(ns, time));
   return TB_OK;
 }
 
@@ -211,7 +212,7 @@ static tb_rc say_latency(struct tp_summary *summary, const struct tp_summary_of 
   char p99[TP__WORDS], max[TP__WORDS], share[TP__WORDS], of_busy[80] = "";
   struct tp__draft draft = { .kind = "latency", .report = "sched" };
 
-  if (d == NULL || d->count == 0 || is_found(of, "starved", NULL)) return TB_OK;
+  if (d == NULL || p99_of(d) < ms || is_found(of, "starved", NULL)) return TB_OK;
   const char *entry = most_of_entries(r, "latency");
   draft.weight = p99_of(d) >= 10 * ms  ? 400 + grade(p99_of(d), 10 * ms) / 2
                  : p99_of(d) >= 2 * ms ? 150 + grade(p99_of(d), 2 * ms) / 2
@@ -223,6 +224,50 @@ static tb_rc say_latency(struct tp_summary *summary, const struct tp_summary_of 
                  "Goroutines that could run waited for a P: p99 %s, the longest %s%s%.120s%s",
                  tp__ns_words(p99_of(d), p99), tp__ns_words(d->max_ns, max),
                  entry[0] != '\0' ? ", most of all those of " : "", entry, of_busy);
+}
+
+/* The function whose goroutines ran or called the kernel most, the runtime's left out. */
+static const char *busiest_entry(const Report *r) {
+  struct tp_table table;
+  const char *entry = "";
+  int64_t most = 0;
+
+  if (!tp_report_table(r, "by_entry", &table)) return "";
+  size_t name = tp_table_column(&table, "entry"),
+         execution = tp_table_column(&table, "execution_ns");
+  size_t call = tp_table_column(&table, "syscall_ns");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Tracecollect__V1__Row *row = table.table->rows[i];
+    int64_t ns = tp_row_number(row, execution) + tp_row_number(row, call);
+    if (row->other || ns <= most || tp_is_foreign(tp_row_text(row, name))) continue;
+    most = ns;
+    entry = tp_row_text(row, name);
+  }
+  return entry;
+}
+
+/* How busy it was: nothing to worry about, but a program that does nothing is not one that is well. */
+static tb_rc say_busy(struct tp_summary *summary, const struct tp_summary_of *of) {
+  const struct tp__draft draft = {
+    .kind = "busy", .report = "procs", .more = " --table by_busy", .weight = 29
+  };
+  const char *entry = busiest_entry(tp__report_of(of, TO_ANALYSIS_GOROUTINES));
+  int64_t all = 0, idle = 0;
+  char share[TP__WORDS];
+  struct tp_table table;
+
+  if (!tp_report_table(tp__report_of(of, TO_ANALYSIS_PROCS), "by_busy", &table)) return TB_OK;
+  size_t busy = tp_table_column(&table, "busy"), time = tp_table_column(&table, "time_ns");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Tracecollect__V1__Row *row = table.table->rows[i];
+    all += tp_row_number(row, time);
+    if (!row->other && tp_row_number(row, busy) == 0) idle += tp_row_number(row, time);
+  }
+  if (all == 0) return TB_OK;
+  double ran = (double)(all - idle) / (double)all;
+  return tp__say(summary, of, &draft, "One goroutine or more ran for %s of the time%s%.120s%s",
+                 tp__share_words(ran, share), entry[0] != '\0' ? ", most of all those of " : "",
+                 entry, ran < 0.5 ? "; else the program was idle" : "");
 }
 
 /* The reason of the longest stop; those that tracing makes are left out. */
@@ -339,6 +384,7 @@ tb_rc tp__summary_figures(struct tp_summary *summary, const struct tp_summary_of
   TB_TRY(say_open_task(summary, of));
   TB_TRY(say_growth(summary, of));
   TB_TRY(say_latency(summary, of));
+  TB_TRY(say_busy(summary, of));
   TB_TRY(say_heap(summary, of));
   TB_TRY(say_gc(summary, of));
   return say_stops(summary, of);

@@ -8,12 +8,14 @@
 
 enum { PLACES = 128, REASON_BYTES = 32, CALLS_LEAST = 10 };
 static const uint64_t ms = 1000000;
+static const char by_name[] = "lock by name"; /* a reason */
 
 typedef Tracecollect__V1__Report Report;
 typedef Tracecollect__V1__Row Row;
 
 struct place {
   char at[TP__PLACE], other[TP__PLACE]; /* other: whoever ended the longest waits */
+  char of_program[TP__PLACE];           /* of a lock by name: where most of the time was waited */
   char reason[REASON_BYTES];
   uint64_t count, total_ns, max_ns, most_of_other_ns;
 };
@@ -83,8 +85,8 @@ static tb_rc say_open_call(struct tp_summary *summary, const struct tp_summary_o
     uint64_t ns = (uint64_t)tp_row_number(row, age_at);
     if (ns < 1000 * ms || !tp__place_words(r, tp_row_value(row, stack), place)) continue;
     draft.place = place;
-    return tp__say(summary, of, &draft, "A system call at %s has not returned for %s", place,
-                   tp__ns_words(ns, age));
+    return tp__say(summary, of, &draft, "A system call %s %s has not returned for %s",
+                   tp__at(place), place, tp__ns_words(ns, age));
   }
   return TB_OK;
 }
@@ -142,9 +144,11 @@ static tb_rc say_calls(struct tp_summary *summary, const struct tp_summary_of *o
   draft.place = p->at;
   draft.weight = is_long ? 450 : p->max_ns >= 10 * ms ? 130 : 8;
   tp__ns_words(p->max_ns, max);
-  if (p->count == 1) return tp__say(summary, of, &draft, "A system call at %s took %s", p->at, max);
+  const char *at = tp__at(p->at);
+  if (p->count == 1)
+    return tp__say(summary, of, &draft, "A system call %s %s took %s", at, p->at, max);
   return tp__say(summary, of, &draft,
-                 "System calls at %s: the longest took %s, %s calls together %s", p->at, max,
+                 "System calls %s %s: the longest took %s, %s calls together %s", at, p->at, max,
                  tp__count_words(p->count, count), tp__ns_words(p->total_ns, total));
 }
 
@@ -164,6 +168,7 @@ static bool is_contended(const Report *r, const Row *row, size_t stack, const ch
   return false;
 }
 
+/* A lock that the trace names is told by its name. */
 static void take_pair(const Report *r, const struct tp_table *table, const Row *row,
                       struct places *all) {
   const Tracecollect__V1__Distribution *d =
@@ -173,6 +178,7 @@ static void take_pair(const Report *r, const struct tp_table *table, const Row *
   char place[TP__PLACE];
 
   if (row->other || d == NULL || !is_contended(r, row, stack, reason)) return;
+  if (tp_row_text(row, tp_table_column(table, "object"))[0] != '\0') return;
   if (!tp__place_words(r, tp_row_value(row, stack), place)) return;
   struct place *p = find_place(all, place, strcmp(reason, "chan send") == 0 ? reason : "lock");
   if (p == NULL) return;
@@ -180,37 +186,93 @@ static void take_pair(const Report *r, const struct tp_table *table, const Row *
   if (d->total_ns < p->most_of_other_ns) return;
   p->most_of_other_ns = d->total_ns;
   tp__place_words(r, tp_row_value(row, tp_table_column(table, "waker_stack")), p->other);
+  if (tp__is_call(p->other)) p->other[0] = '\0';
+}
+
+/* all: by lock. holders: by lock and holder. */
+static void take_holder(const Report *r, const struct tp_table *table, const Row *row,
+                        struct places *all, struct places *holders) {
+  const Tracecollect__V1__Distribution *d =
+      tp_row_distribution(row, tp_table_column(table, "waits"));
+  const char *lock = tp_row_text(row, tp_table_column(table, "object"));
+  const char *holder = tp_row_text(row, tp_table_column(table, "holder"));
+  size_t stack = tp_table_column(table, "stack");
+  char key[TP__PLACE], place[TP__PLACE];
+
+  if (row->other || d == NULL || lock[0] == '\0') return;
+  if (!is_contended(r, row, stack, tp_row_text(row, tp_table_column(table, "reason")))) return;
+  snprintf(key, sizeof key, "%.100s %.100s", lock, holder);
+  struct place *p = find_place(all, lock, by_name), *h = find_place(holders, key, "");
+  if (p == NULL || h == NULL) return;
+  if (p->count == 0 && tp__place_words(r, tp_row_value(row, stack), place) && !tp__is_call(place))
+    snprintf(p->of_program, sizeof p->of_program, "%s", place);
+  add(p, d);
+  add(h, d);
+  if (h->total_ns < p->most_of_other_ns) return;
+  p->most_of_other_ns = h->total_ns;
+  snprintf(p->other, sizeof p->other, "%.100s", holder);
+}
+
+static tb_rc collect_locks(struct tp_summary *summary, const struct tp_summary_of *of,
+                           struct places *out) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_CONTENTION);
+  struct tp_table pairs, by_holder;
+  struct places holders;
+
+  TB_TRY(places_new(summary, out));
+  TB_TRY(places_new(summary, &holders));
+  tp_report_table(r, "by_pair", &pairs);
+  for (size_t i = 0; i < pairs.table->n_rows; i++) take_pair(r, &pairs, pairs.table->rows[i], out);
+  tp_report_table(r, "by_holder", &by_holder);
+  for (size_t i = 0; i < by_holder.table->n_rows; i++)
+    take_holder(r, &by_holder, by_holder.table->rows[i], out, &holders);
+  return TB_OK;
+}
+
+static double weigh_lock(const struct place *p, uint64_t time_ns) {
+  double share = time_ns > 0 ? (double)p->total_ns / (double)time_ns : 0;
+
+  if (p->max_ns >= 100 * ms || share >= 0.5) return 440;
+  return p->max_ns >= 10 * ms || share >= 0.05 ? 160 : 9;
+}
+
+static tb_rc say_lock(struct tp_summary *summary, const struct tp_summary_of *of,
+                      const struct tp__draft *draft, const struct place *p, const char *what,
+                      const char *ended) {
+  char max[TP__WORDS], total[TP__WORDS], count[TP__WORDS];
+
+  if (p->other[0] == '\0') ended = "";
+  tp__ns_words(p->max_ns, max);
+  if (p->count == 1)
+    return tp__say(summary, of, draft, "A wait for %s took %s%s%s", what, max, ended, p->other);
+  return tp__say(summary, of, draft, "Waits for %s: %s waits of %s together, the longest %s%s%s",
+                 what, tp__count_words(p->count, count), tp__ns_words(p->total_ns, total), max,
+                 ended, p->other);
 }
 
 static tb_rc say_locks(struct tp_summary *summary, const struct tp_summary_of *of) {
-  const Report *r = tp__report_of(of, TO_ANALYSIS_CONTENTION);
-  struct tp__draft draft = { .kind = "lock", .report = "contention", .more = " --table by_pair" };
-  char max[TP__WORDS], total[TP__WORDS], count[TP__WORDS];
-  struct tp_table table;
+  struct tp__draft draft = { .kind = "lock", .report = "contention" };
+  char what[2 * TP__PLACE];
   struct places all;
 
-  if (!tp_report_table(r, "by_pair", &table)) return TB_OK;
-  TB_TRY(places_new(summary, &all));
-  for (size_t i = 0; i < table.table->n_rows; i++) take_pair(r, &table, table.table->rows[i], &all);
+  TB_TRY(collect_locks(summary, of, &all));
   const struct place *p = with_most(&all);
   if (p == NULL || p->total_ns < ms) return TB_OK;
-  uint64_t time = tp__time_of(of, TO_ANALYSIS_CONTENTION);
-  double share = time > 0 ? (double)p->total_ns / (double)time : 0;
-  draft.place = p->at;
-  draft.weight = p->max_ns >= 100 * ms || share >= 0.5   ? 440
-                 : p->max_ns >= 10 * ms || share >= 0.05 ? 160
-                                                         : 9;
+  draft.weight = weigh_lock(p, tp__time_of(of, TO_ANALYSIS_CONTENTION));
+  if (strcmp(p->reason, by_name) == 0) {
+    bool has_place = p->of_program[0] != '\0';
+    draft.place = p->of_program;
+    draft.more = " --table by_holder";
+    snprintf(what, sizeof what, "lock %.100s%s%.200s", p->at, has_place ? " at " : "",
+             p->of_program);
+    return say_lock(summary, of, &draft, p, what, p->count == 1 ? "; held by " : "; held most by ");
+  }
   bool is_lock = strcmp(p->reason, "lock") == 0;
-  const char *ended = p->other[0] == '\0' ? "" : is_lock ? "; released at " : "; received at ";
-  const char *what = is_lock ? "a lock" : "a receiver (channel send)";
-  tp__ns_words(p->max_ns, max);
-  if (p->count == 1)
-    return tp__say(summary, of, &draft, "A wait for %s at %s took %s%s%s", what, p->at, max, ended,
-                   p->other);
-  return tp__say(summary, of, &draft,
-                 "Waits for %s at %s: %s waits of %s together, the longest %s%s%s", what, p->at,
-                 tp__count_words(p->count, count), tp__ns_words(p->total_ns, total), max, ended,
-                 p->other);
+  draft.place = p->at;
+  draft.more = " --table by_pair";
+  snprintf(what, sizeof what, "%s %s %.200s", is_lock ? "a lock" : "a receiver (channel send)",
+           tp__at(p->at), p->at);
+  return say_lock(summary, of, &draft, p, what, is_lock ? "; released at " : "; received at ");
 }
 
 /* A program may wait so by design: it is nothing to worry about. */
@@ -239,8 +301,9 @@ static tb_rc say_waits(struct tp_summary *summary, const struct tp_summary_of *o
   const struct place *p = with_most(&all);
   if (p == NULL || p->count < CALLS_LEAST) return TB_OK;
   draft.place = p->at;
-  return tp__say(summary, of, &draft, "Most waits were at %s (%s): %s together, %s waits", p->at,
-                 p->reason, tp__ns_words(p->total_ns, total), tp__count_words(p->count, count));
+  return tp__say(summary, of, &draft, "Most waits were %s %s (%s): %s together, %s waits",
+                 tp__at(p->at), p->at, p->reason, tp__ns_words(p->total_ns, total),
+                 tp__count_words(p->count, count));
 }
 
 /* ---- CPU time ---- */

@@ -43,8 +43,12 @@ const char *tp__bytes_words(uint64_t bytes, char out[TP__WORDS]);
 /* 12 %, 0.4 %. */
 const char *tp__share_words(double share, char out[TP__WORDS]);
 
-/* Writes the program's own function and line. Returns false, and "", if the stack has none: it is the runtime's or an agent's. */
+/* Writes the program's own function and line. Returns false, and "", if the stack is the runtime's or an agent's. */
 bool tp__place_words(const Tracecollect__V1__Report *report, const Tracecollect__V1__Value *stack,
                      char out[TP__PLACE]);
+/* Is it a call of the C library, since the stack has no frame of the program? */
+bool tp__is_call(const char *place);
+/* "at" a place of the program, "in" such a call. */
+const char *tp__at(const char *place);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "online/spans/stacks/callstack.h"
+#include "online/spans/stacks/library.h"
 #include "pack/summary/private.h"
 
 enum { FRAMES = 64 };
@@ -58,18 +59,30 @@ const char *tp__share_words(double share, char out[TP__WORDS]) {
   return out;
 }
 
-bool tp_is_foreign(const char *function) {
-  static const char *const others[] = {
-    "runtime.", "runtime/", "internal/", "syscall.", "tracecollect.invalid/", "libtraceagent"
-  };
-
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (strncmp(function, others[i], strlen(others[i])) == 0) return true;
-  return function[0] == '\0';
-}
-
 static struct to_string string_of(const char *text) {
   return (struct to_string){ text, strlen(text) };
+}
+
+/* A plain name that is plumbing is a call of the C library: the most that a C program without stacks shows. */
+static bool is_call(struct to_string function) {
+  return function.len > 0 && memchr(function.data, '.', function.len) == NULL &&
+         memchr(function.data, '/', function.len) == NULL &&
+         to_code_of(&(struct to_frame){ .function = function }) == TO_CODE_PLUMBING;
+}
+
+bool tp_is_foreign(const char *function) {
+  struct to_string name = string_of(function);
+  enum to_code code = to_code_of(&(struct to_frame){ .function = name });
+
+  return code == TO_CODE_AGENT || (code == TO_CODE_PLUMBING && !is_call(name));
+}
+
+bool tp__is_call(const char *place) {
+  return is_call((struct to_string){ place, strcspn(place, ":") });
+}
+
+const char *tp__at(const char *place) {
+  return tp__is_call(place) ? "in" : "at";
 }
 
 bool tp__place_words(const Tracecollect__V1__Report *report, const Tracecollect__V1__Value *stack,

@@ -117,6 +117,8 @@ Test(callstack, a_package_is_compared_as_a_whole) {
   cr_assert(to_library_has(text("read")));
   cr_assert_not(to_library_has(text("reader")));
   cr_assert_eq(code_of("", ""), TO_CODE_PLUMBING);
+  cr_assert_eq(code_of("libtraceagent.so.1+0x1f", ""), TO_CODE_PLUMBING);
+  cr_assert_eq(code_of("libtraceagent-preload.so+0x1f", ""), TO_CODE_PLUMBING);
   cr_assert_eq(to_code_of(&(struct to_frame){ .function = text("main.f") }), TO_CODE_PROGRAM);
 }
 

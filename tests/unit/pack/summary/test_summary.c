@@ -336,6 +336,128 @@ Test(summary, waits_at_one_place_are_added_up_and_the_runtime_is_left_out) {
   cr_assert_str_eq(s->more, "tracectl report contention t.trace --table by_pair");
 }
 
+Test(summary, a_lock_with_a_name_is_told_by_it_and_by_what_held_it_most) {
+  Report *r = add_report("contention");
+  Tracecollect__V1__Table *pairs =
+      add_table(r, "by_pair", "stack", "waker_stack", "reason", "waits", "object", NULL);
+  Tracecollect__V1__Table *holders =
+      add_table(r, "by_holder", "object", "holder", "reason", "stack", "waits", NULL);
+  Value *call = stack(r, "pthread_mutex_lock", NULL);
+
+  add_row(pairs, call, stack(r, "pthread_mutex_unlock", NULL), text("sync"),
+          lengths(317, 20, 25, 25.4, 6270), text("accounts_lock"), NULL);
+  add_row(holders, text("accounts_lock"), text("reader"), text("sync"), call,
+          lengths(100, 20, 25, 25.4, 2500), NULL);
+  add_row(holders, text("accounts_lock"), text("writer"), text("sync"), call,
+          lengths(117, 20, 25, 25.2, 2000), NULL);
+  add_row(holders, text("accounts_lock"), text("writer"), text("sync"),
+          stack(r, "pthread_mutex_lock", "read_all:12", NULL), lengths(100, 20, 25, 25.3, 1770),
+          NULL);
+  const Tracecollect__V1__Sentence *s = only(sum_up());
+  cr_assert_str_eq(s->text, "Waits for lock accounts_lock: 317 waits of 6.27 s together, the "
+                            "longest 25.4 ms; held most by writer");
+  cr_assert_str_eq(s->more, "tracectl report contention t.trace --table by_holder");
+  cr_assert_str_eq(s->place, "");
+}
+
+Test(summary, a_lock_with_a_name_has_a_place_if_the_stack_shows_the_program) {
+  Report *r = add_report("contention");
+  Tracecollect__V1__Table *holders =
+      add_table(r, "by_holder", "object", "holder", "reason", "stack", "waits", NULL);
+
+  add_row(holders, text("accounts_lock"), text(""), text("sync"),
+          stack(r, "pthread_mutex_lock", "read_all:12", NULL), lengths(1, 25, 25, 25, 25), NULL);
+  const Tracecollect__V1__Sentence *s = only(sum_up());
+  cr_assert_str_eq(s->text, "A wait for lock accounts_lock at read_all:12 took 25.0 ms");
+  cr_assert_str_eq(s->place, "read_all:12");
+}
+
+Test(summary, a_call_of_the_c_library_is_no_place_of_the_program) {
+  Report *r = add_report("syscall"), *c = add_report("contention");
+  Tracecollect__V1__Table *stacks = add_table(r, "by_stack", "stack", "calls", "idle", NULL);
+  Tracecollect__V1__Table *pairs =
+      add_table(c, "by_pair", "stack", "waker_stack", "reason", "waits", NULL);
+
+  add_row(stacks, stack(r, "write", NULL), lengths(3, 1, 380, 380, 390), number(0), NULL);
+  add_row(pairs, stack(c, "pthread_mutex_lock", NULL), stack(c, "pthread_mutex_unlock", NULL),
+          text("sync"), lengths(2, 20, 25, 25, 45), NULL);
+  const Tracecollect__V1__SummaryReply *reply = sum_up();
+  cr_assert_eq(reply->n_sentences, 2);
+  cr_assert_str_eq(reply->sentences[0]->text,
+                   "System calls in write: the longest took 380 ms, 3 calls together 390 ms");
+  cr_assert_str_eq(reply->sentences[1]->text, "Waits for a lock in pthread_mutex_lock: 2 waits of "
+                                              "45.0 ms together, the longest 25.0 ms");
+}
+
+Test(summary, whose_code_a_function_is) {
+  static const char *const foreign[] = { "",
+                                         "runtime.main",
+                                         "runtime/pprof.Do",
+                                         "internal/poll.(*FD).Read",
+                                         "syscall.read",
+                                         "tracecollect.invalid/agent.Start",
+                                         "libtraceagent.so+0x1f" };
+  static const char *const own[] = { "main.main", "net/http.(*Server).Serve", "transfer", "write",
+                                     "pthread_mutex_lock" };
+
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+    cr_assert(tp_is_foreign(foreign[i]), "%s", foreign[i]);
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    cr_assert_not(tp_is_foreign(own[i]), "%s", own[i]);
+}
+
+static void add_busy(int64_t none_ms, int64_t one_ms) {
+  Report *r = add_report("procs"), *g = add_report("goroutines");
+  Tracecollect__V1__Table *busy = add_table(r, "by_busy", "busy", "time_ns", NULL);
+  Tracecollect__V1__Table *entries =
+      add_table(g, "by_entry", "entry", "execution_ns", "syscall_ns", NULL);
+
+  add_row(busy, number(0), number(none_ms * MS), NULL);
+  add_row(busy, number(1), number(one_ms * MS), NULL);
+  add_row(entries, text("runtime.gcBgMarkWorker"), number(90 * MS), number(0), NULL);
+  add_row(entries, text("main.serve"), number(20 * MS), number(30 * MS), NULL);
+  add_row(entries, text("main.main"), number(40 * MS), number(0), NULL);
+}
+
+Test(summary, of_a_program_that_does_little_it_says_how_little) {
+  add_busy(9800, 200);
+  const Tracecollect__V1__SummaryReply *reply = sum_up();
+  cr_assert_eq(reply->n_sentences, 2);
+  cr_assert_str_eq(reply->sentences[0]->kind, "nothing");
+  cr_assert_str_eq(reply->sentences[1]->kind, "busy");
+  cr_assert_str_eq(reply->sentences[1]->text,
+                   "One goroutine or more ran for 2.0 % of the time, most of all those of "
+                   "main.serve; else the program was idle");
+  cr_assert_str_eq(reply->sentences[1]->more, "tracectl report procs t.trace --table by_busy");
+  of.reports = 0;
+  add_busy(2000, 8000);
+  cr_assert_str_eq(
+      sum_up()->sentences[1]->text,
+      "One goroutine or more ran for 80 % of the time, most of all those of main.serve");
+  add_stops(50);
+  cr_assert_str_eq(only(sum_up())->kind, "stop");
+}
+
+Test(summary, of_a_c_program_it_says_it_in_its_words) {
+  add_busy(9800, 200);
+  for (size_t i = 0; i < of.reports; i++) tp_report_set_program(reports[i], TO_PROGRAM_C);
+  cr_assert_str_eq(sum_up()->sentences[1]->text,
+                   "One thread or more ran for 2.0 % of the time, most of all those of main.serve; "
+                   "else the program was idle");
+}
+
+Test(summary, waits_to_run_that_are_short_make_no_sentence) {
+  Report *r = add_report("sched");
+
+  add_figure(r, "latency", lengths(100, 0.01, 0.9, 20, 40));
+  cr_assert_str_eq(only(sum_up())->kind, "nothing");
+  of.reports = 0;
+  r = add_report("sched");
+  add_figure(r, "latency", lengths(100, 0.01, 1, 20, 40));
+  cr_assert_str_eq(sum_up()->sentences[1]->text,
+                   "Goroutines that could run waited for a P: p99 1.00 ms, the longest 20.0 ms");
+}
+
 static void find(const char *kind, const char *words) {
   findings[0] = (struct tp_summary_finding){ .kind = kind,
                                              .words = words,
