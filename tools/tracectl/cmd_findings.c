@@ -195,7 +195,9 @@ int tk_cmd_findings(int argc, char **argv) {
   const struct word *word = find_word(argv[optind]);
   if (word == NULL && argc - optind == 1 && is_id(argv[optind])) return list(&o, argv[optind]);
   if (word == NULL)
-    return tk_usage("findings", "'%s' is not one of list, mute, unmute", argv[optind]);
+    return tk_usage("findings",
+                    "'%s' is not one of list, mute, unmute; for a service: --service %s",
+                    argv[optind], argv[optind]);
   if (argc - optind > 2)
     return tk_usage("findings", "%s: unexpected argument '%s'", word->text, argv[optind + 2]);
   return word->act(&o, argv[optind + 1]);

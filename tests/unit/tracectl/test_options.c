@@ -126,6 +126,9 @@ Test(options, an_unknown_name_is_told_with_the_one_that_was_meant) {
   expect_refused("--xyzzy", "no option --xyzzy");
   expect_refused("--=1", "no option --");
   expect_refused("-Z", "no option -Z");
+  expect_refused("-o x", "no option -o: the output goes to standard output; write > FILE");
+  expect_refused("--output x",
+                 "no option --output: the output goes to standard output; write > FILE");
 }
 
 Test(options, another_name_of_other_programs_is_an_error_that_tells_ours) {
@@ -147,7 +150,7 @@ Test(options, another_usual_name_is_the_same_option) {
   cr_assert(t.inner.time_ns >= before - hour_ns && t.inner.time_ns <= tc_wall_ns() - hour_ns);
   expect_refused("--last x", "--last needs a span of time (10ms, 30s, 5m, 24h), not 'x'");
   expect_refused("--from x",
-                 "--since needs a time (2026-03-01T12:00:00Z, -5m, now or @UNIX), not 'x'");
+                 "--from needs a time (2026-03-01T12:00:00Z, -5m, now or @UNIX), not 'x'");
   expect_refused("-n x", "--top needs a number, not 'x'");
 }
 

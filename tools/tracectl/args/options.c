@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text/nearest.h"
@@ -19,14 +20,13 @@ static const struct {
   const char *other, *name;
 } other_names[] = { { "from", "since" },  { "to", "until" },    { "n", "top" },
                     { "last", "window" }, { "window", "last" }, { "last", "since" } };
-/* Names of other programs for the same option; the error says ours. */
+/* Names of other programs for the same option; the error says ours, and what is said of it. The first that the verb has counts. */
 static const struct {
-  const char *old, *name;
-} old_names[] = { { "rows", "top" },
-                  { "limit", "top" },
-                  { "format", "to" },
-                  { "start", "since" },
-                  { "end", "until" } };
+  const char *old, *name, *more;
+} old_names[] = { { "rows", "top", "" },    { "limit", "top", "" },
+                  { "format", "to", "" },   { "format", "csv", " or --json" },
+                  { "format", "json", "" }, { "thread", "goroutine", " (a C thread's number too)" },
+                  { "start", "since", "" }, { "end", "until", "" } };
 enum {
   OTHER_NAMES = sizeof other_names / sizeof *other_names,
   OLD_NAMES = sizeof old_names / sizeof *old_names,
@@ -76,12 +76,20 @@ static size_t find_letter(const struct parsing *p, int letter) {
   return ROWS_MAX;
 }
 
-/* Returns this verb's option for an old name, or NULL. */
-static const char *find_new(const struct parsing *p, const char *old) {
-  for (size_t i = 0; !has_name(p, old) && i < OLD_NAMES; i++)
-    if (strcmp(old_names[i].old, old) == 0 && has_name(p, old_names[i].name))
-      return old_names[i].name;
-  return NULL;
+/* Is it the name of an option that help shows, or --top for -n? --to is also another name of --until. */
+static bool has_own(const struct parsing *p, const char *name) {
+  return find_name(p, name) != ROWS_MAX ||
+         (strcmp(name, "top") == 0 && find_letter(p, 'n') != ROWS_MAX);
+}
+
+/* Returns the index in old_names of the row that has this verb's option for an old name; OLD_NAMES: none. */
+static size_t find_new(const struct parsing *p, const char *old) {
+  size_t i = 0;
+
+  while (i < OLD_NAMES &&
+         (strcmp(old_names[i].old, old) != 0 || !has_own(p, old_names[i].name) || has_name(p, old)))
+    i++;
+  return i;
 }
 
 static void add_name(struct parsing *p, const char *name, size_t row) {
@@ -109,7 +117,7 @@ static void add_old_names(struct parsing *p) {
     if (strlen(other_names[i].other) > 1 && !has_name(p, other_names[i].other))
       p->option[n++] = (struct option){ other_names[i].other, optional_argument, NULL, 0 };
   for (size_t i = 0; i < OLD_NAMES; i++)
-    if (!has_name(p, old_names[i].old))
+    if (find_new(p, old_names[i].old) == i)
       p->option[n++] = (struct option){ old_names[i].old, optional_argument, NULL, 0 };
 }
 
@@ -130,12 +138,27 @@ static unsigned list_beginning(const struct parsing *p, const char *name, char o
   return count;
 }
 
+/* For a verb that writes on standard output. */
+static int complain_of_output(const struct parsing *p, const char *verb, const char *option) {
+  const char *form = find_name(p, "csv") != ROWS_MAX    ? ", with --csv or --json"
+                     : find_name(p, "json") != ROWS_MAX ? ", with --json"
+                                                        : "";
+
+  return tk_usage(verb, "no option %s: the output goes to standard output; write > FILE%s", option,
+                  form);
+}
+
 static int complain_of_name(const struct parsing *p, const char *verb, const char *word) {
   char name[NAME_BYTES], list[LIST_BYTES];
 
   snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-  const char *name_now = find_new(p, name);
-  if (name_now != NULL) return tk_usage(verb, "no option --%s; use --%s", name, name_now);
+  size_t now = find_new(p, name);
+  if (now < OLD_NAMES)
+    return tk_usage(verb, "no option --%s; use --%s%s", name, old_names[now].name,
+                    old_names[now].more);
+  if (strcmp(name, "output") == 0 && find_letter(p, 'o') != ROWS_MAX)
+    return tk_usage(verb, "no option --output; use -o");
+  if (strcmp(name, "output") == 0) return complain_of_output(p, verb, "--output");
   if (has_name(p, name)) return tk_usage(verb, "--%s takes no value", name);
   unsigned count = list_beginning(p, name, list);
   if (count > 1) return tk_usage(verb, "--%s may be one of %s", name, list);
@@ -156,10 +179,20 @@ static int complain(const struct parsing *p, int option, char **argv) {
 
   if (option == ':') return tk_usage(argv[0], "%s needs a value", word);
   if (!is_letter) return complain_of_name(p, argv[0], word);
+  if (optopt == 'o') return complain_of_output(p, argv[0], "-o");
   return tk_usage(argv[0], "no option -%c", optopt);
 }
 
 /* ---- reading ---- */
+
+/* name: the option as it was typed, for complaints; NULL: its letter. */
+static tb_rc read_as(const struct parsing *p, size_t i, const char *name, const char *value,
+                     void *target, struct tb_diag *diag) {
+  struct tk_option typed = *p->row[i];
+
+  if (name != NULL) typed.name = name;
+  return typed.read(&typed, value, (char *)target + p->field[i], diag);
+}
 
 /* --last in a verb that has --since: so long before now. */
 static tb_rc read_back(const struct parsing *p, size_t since, const char *value, void *target,
@@ -186,7 +219,7 @@ static tb_rc read_last(const struct parsing *p, size_t i, const char *value, voi
   if (since != ROWS_MAX && tc_span_parse(value, NULL, &span_ns) == TB_OK &&
       span_ns > longest_window_ns)
     return read_back(p, since, value, target, diag);
-  return p->row[i]->read(p->row[i], value, (char *)target + p->field[i], diag);
+  return read_as(p, i, "last", value, target, diag);
 }
 
 static tb_rc read_value(const struct parsing *p, int c, size_t i, int at, const char *value,
@@ -195,7 +228,7 @@ static tb_rc read_value(const struct parsing *p, int c, size_t i, int at, const 
 
   if (is_last && p->row[i]->name != NULL && strcmp(p->row[i]->name, "last") != 0)
     return read_last(p, i, value, target, diag);
-  return p->row[i]->read(p->row[i], value, (char *)target + p->field[i], diag);
+  return read_as(p, i, c >= FIRST_ROW ? p->option[at].name : NULL, value, target, diag);
 }
 
 static size_t find_row(const struct parsing *p, int c) {
@@ -222,11 +255,23 @@ int tk_options_read(int argc, char **argv, const struct tk_option *options, void
   return TK_DONE;
 }
 
+static bool has_option(const struct tk_option *row, const char *name) {
+  for (; !tk_option_is_end(row); row++)
+    if ((row->name != NULL && strcmp(row->name, name) == 0) ||
+        (row->group != NULL && has_option(row->group, name)))
+      return true;
+  return false;
+}
+
 int tk_options_read_all(int argc, char **argv, const struct tk_option *options, void *target) {
   int code = tk_options_read(argc, argv, options, target);
 
   if (code != TK_DONE || optind == argc) return code;
-  return tk_usage(argv[0], "unexpected argument '%s'", argv[optind]);
+  const char *word = argv[optind];
+  bool is_path = strchr(word, '/') != NULL || access(word, F_OK) == 0;
+  if (has_option(options, "service") && !is_path)
+    return tk_usage(argv[0], "unexpected argument '%s'; for a service: --service %s", word, word);
+  return tk_usage(argv[0], "unexpected argument '%s'", word);
 }
 
 /* ---- values ---- */
