@@ -13,10 +13,13 @@
 #include "pack/report_read.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/names/meant.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/cell.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
+
+enum { LIST_BYTES = 200 };
 
 typedef Tracecollect__V1__StreamReport StreamReport;
 typedef Tracecollect__V1__FieldSchema FieldSchema;
@@ -159,6 +162,32 @@ static int run_history(struct history_options *o) {
   return code;
 }
 
+static void list_kinds(char *out, size_t bytes) {
+  size_t n = 0;
+
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && n < bytes; k++)
+    n += (size_t)snprintf(out + n, bytes - n, "%s%s", k > 0 ? ", " : "",
+                          to_analysis_name((enum to_analysis_kind)k));
+}
+
+static int complain_of_kind(const char *text) {
+  const char *meant = tk_kind_meant(text);
+  char kinds[LIST_BYTES];
+
+  list_kinds(kinds, sizeof kinds);
+  if (meant != NULL)
+    return tk_usage("history", "'%s' is not a kind of report; did you mean \"%s\"?", text, meant);
+  return tk_usage("history", "'%s' is not a kind of report; there are %s", text, kinds);
+}
+
+static int complain_of_number(int argc) {
+  char kinds[LIST_BYTES];
+
+  list_kinds(kinds, sizeof kinds);
+  if (argc > 0) return tk_usage("history", "one KIND of report at a time, or all with --json");
+  return tk_usage("history", "one KIND of report is required: %s; or all with --json", kinds);
+}
+
 static int take_kind(struct history_options *o, const char *text) {
   enum to_analysis_kind kind;
 
@@ -167,8 +196,7 @@ static int take_kind(struct history_options *o, const char *text) {
     return TK_DONE;
   }
   if (strcmp(text, "all") == 0) return tk_usage("history", "all kinds together need --json");
-  if (!to_analysis_find(text, &kind))
-    return tk_usage("history", "'%s' is not a kind of report; 'tracectl report' lists them", text);
+  if (!to_analysis_find(text, &kind)) return complain_of_kind(text);
   o->kind = to_analysis_name(kind);
   if (tp_take_schema(&o->arena, kind, &o->schema) != TB_OK)
     return tk_fail("history", "out of memory");
@@ -190,7 +218,7 @@ static int check(struct history_options *o, int argc, char **argv) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  if (optind != argc - 1) return tk_usage("history", "one KIND of report is required");
+  if (optind != argc - 1) return complain_of_number(argc - optind);
   if (tk_selector_check(&o->selector, &diag) != TB_OK) return tk_usage("history", "%s", diag.text);
   return take_kind(o, argv[optind]);
 }

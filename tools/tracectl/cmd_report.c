@@ -492,6 +492,8 @@ static int report(struct report_options *o, int argc, char **argv) {
   if (argc == 0 || !tk_is_kind(argv[0], argc > 1 ? argv[1] : NULL)) return summarize(o, argc, argv);
   if (strcmp(argv[0], "why") == 0) return tk_usage("report", "why is a verb: tracectl why [FILE]");
   if ((code = resolve_options(o, argv[0], argc > 1 ? argv[1] : NULL)) != TK_DONE) return code;
+  if (argc > 1 && tk_is_second_kind(argv[1]))
+    return tk_usage("report", "one KIND at a time, or all: tracectl report all [FILE]");
   if (argc > 2) return tk_usage("report", "one FILE at a time");
   if (o->schema && (argc > 1 || is_remote(o) || o->csv || o->fail_on.n > 0 || o->pprof != NULL))
     return tk_usage("report", "--schema can be combined with a KIND and --json only");

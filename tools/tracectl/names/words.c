@@ -10,6 +10,7 @@
 #include "online/analysis/analysis.h"
 #include "online/event/view.h"
 #include "online/spans/spans.h"
+#include "tools/tracectl/names/meant.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { LISTED_MAX = 20 }; /* more words are not printed in a message */
@@ -154,6 +155,7 @@ static const char *near(const struct names *names, const char *word) {
   struct tb_nearest nearest = { .word = word };
   const char *known, *part = NULL;
 
+  if (names->at == report_kind) return tk_kind_meant(word);
   for (unsigned i = 0; (known = names->at(i)) != NULL; i++) {
     tb_nearest_try(&nearest, known);
     if (part == NULL && strlen(word) > 1 && strcasestr(known, word) != NULL) part = known;
@@ -161,6 +163,12 @@ static const char *near(const struct names *names, const char *word) {
   if (nearest.best != NULL) return nearest.best;
   if (part == NULL && has_reasons(names)) part = reason_about(word);
   return part;
+}
+
+/* What else a reason has than a word like "mutex" says. */
+static const char *more_of(const struct names *names, const char *reason) {
+  if (!has_reasons(names) || strcmp(reason, "sync") != 0) return "";
+  return " It has Mutex, RWMutex and WaitGroup: call(stack) tells which";
 }
 
 /* Names the place of a word that is not a kind of spans. */
@@ -248,7 +256,7 @@ void tk_words_check(struct tk_words_said *said, const char *sql, const char *col
   const char *looked = match == TK_WORD_EQUAL ? word : plain, *best = near(names, looked),
              *where = best == NULL ? elsewhere(names, looked) : NULL;
   if (best != NULL)
-    snprintf(text, sizeof text, "did you mean \"%s\"?", best);
+    snprintf(text, sizeof text, "did you mean \"%s\"?%s", best, more_of(names, best));
   else if (where != NULL)
     snprintf(text, sizeof text, "%s", where);
   else

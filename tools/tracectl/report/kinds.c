@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text/nearest.h"
 #include "online/analysis/analysis.h"
 #include "online/why/schema.h"
+#include "tools/tracectl/names/meant.h"
 #include "tools/tracectl/term/tracectl.h"
 
 static bool is_kind(const char *text) {
@@ -33,16 +33,17 @@ static void list_kinds(void) {
 }
 
 int tk_kind_unknown(const char *text, const char *next) {
-  struct tb_nearest nearest = { .word = text };
+  const char *meant = tk_kind_meant(text);
 
   if (next != NULL && is_kind(next))
     return tk_usage("report", "KIND comes before FILE: tracectl report %s %s", next, text);
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-    tb_nearest_try(&nearest, to_analysis_name((enum to_analysis_kind)k));
-  if (nearest.best != NULL)
-    return tk_usage("report", "no report and no file \"%s\"; did you mean \"%s\"?", text,
-                    nearest.best);
+  if (meant != NULL)
+    return tk_usage("report", "no report and no file \"%s\"; did you mean \"%s\"?", text, meant);
   fprintf(stderr, "tracectl report: no report and no file \"%s\"; there are:\n", text);
   list_kinds();
   return TK_USAGE;
+}
+
+bool tk_is_second_kind(const char *text) {
+  return is_kind(text) && access(text, F_OK) != 0;
 }

@@ -7,6 +7,8 @@
 
 /* Is the first argument a KIND, right or misspelt? Else it is a FILE. next: the argument after it; NULL: none. */
 bool tk_is_kind(const char *text, const char *next);
+/* Is an argument after KIND another KIND, and no file? */
+bool tk_is_second_kind(const char *text);
 /* Says on stderr what was meant. Returns TK_USAGE. */
 int tk_kind_unknown(const char *text, const char *next);
 
