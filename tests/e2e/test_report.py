@@ -372,6 +372,17 @@ class Verb(Case):
         piped = self.tracectl("report", "-", given=trace.read_bytes())
         self.assertNotIn("tracectl", piped.out, "it cannot be read again")
 
+    def test_where_nothing_stands_out_it_is_said_how_busy_the_program_was_and_short_waits_to_run_are_not(self):
+        for name, how in (("g26-annot", "idle"), ("g26-iter", "busy")):
+            with self.subTest(trace=name):
+                trace = self.trace(name)
+                sentences = {s["kind"]: s["text"] for s in map(json.loads, self.tracectl("report", trace, "--json").out.splitlines())}
+                self.assertIn("nothing", sentences)
+                self.assertNotIn("latency", sentences)
+                said = re.fullmatch(rf"The program was {how} for ([\d.]+) % of the time; of its goroutines those of main\.\S+ ran most", sentences["busy"])
+                rows = json.loads(self.tracectl("report", "procs", trace, "--json").out)["tables"]["by_busy"]
+                self.assertAlmostEqual(float(said[1]), 100 * sum(row["time_share"] for row in rows if (row["busy"] == 0) == (how == "idle")), delta=0.6)
+
     def test_lines_fit_a_page_and_carry_no_control_characters(self):
         lines = self.tracectl("report", "all", self.trace("g26-cgo")).out.splitlines()
         self.assertGreater(len(lines), 50)

@@ -264,10 +264,14 @@ static tb_rc say_busy(struct tp_summary *summary, const struct tp_summary_of *of
     if (!row->other && tp_row_number(row, busy) == 0) idle += tp_row_number(row, time);
   }
   if (all == 0) return TB_OK;
-  double ran = (double)(all - idle) / (double)all;
-  return tp__say(summary, of, &draft, "One goroutine or more ran for %s of the time%s%.120s%s",
-                 tp__share_words(ran, share), entry[0] != '\0' ? ", most of all those of " : "",
-                 entry, ran < 0.5 ? "; else the program was idle" : "");
+  double quiet = (double)idle / (double)all;
+  const char *its = entry[0] == '\0' ? "" : "; of its goroutines those of ";
+  const char *most = entry[0] == '\0' ? "" : " ran most";
+  if (quiet >= 0.5)
+    return tp__say(summary, of, &draft, "The program was idle for %s of the time%s%.120s%s",
+                   tp__share_words(quiet, share), its, entry, most);
+  return tp__say(summary, of, &draft, "The program was busy for %s of the time%s%.120s%s",
+                 tp__share_words(1 - quiet, share), its, entry, most);
 }
 
 /* The reason of the longest stop; those that tracing makes are left out. */

@@ -425,15 +425,16 @@ Test(summary, of_a_program_that_does_little_it_says_how_little) {
   cr_assert_eq(reply->n_sentences, 2);
   cr_assert_str_eq(reply->sentences[0]->kind, "nothing");
   cr_assert_str_eq(reply->sentences[1]->kind, "busy");
-  cr_assert_str_eq(reply->sentences[1]->text,
-                   "One goroutine or more ran for 2.0 % of the time, most of all those of "
-                   "main.serve; else the program was idle");
+  cr_assert_str_eq(
+      reply->sentences[1]->text,
+      "The program was idle for 98 % of the time; of its goroutines those of main.serve "
+      "ran most");
   cr_assert_str_eq(reply->sentences[1]->more, "tracectl report procs t.trace --table by_busy");
   of.reports = 0;
   add_busy(2000, 8000);
   cr_assert_str_eq(
       sum_up()->sentences[1]->text,
-      "One goroutine or more ran for 80 % of the time, most of all those of main.serve");
+      "The program was busy for 80 % of the time; of its goroutines those of main.serve ran most");
   add_stops(50);
   cr_assert_str_eq(only(sum_up())->kind, "stop");
 }
@@ -441,9 +442,9 @@ Test(summary, of_a_program_that_does_little_it_says_how_little) {
 Test(summary, of_a_c_program_it_says_it_in_its_words) {
   add_busy(9800, 200);
   for (size_t i = 0; i < of.reports; i++) tp_report_set_program(reports[i], TO_PROGRAM_C);
-  cr_assert_str_eq(sum_up()->sentences[1]->text,
-                   "One thread or more ran for 2.0 % of the time, most of all those of main.serve; "
-                   "else the program was idle");
+  cr_assert_str_eq(
+      sum_up()->sentences[1]->text,
+      "The program was idle for 98 % of the time; of its threads those of main.serve ran most");
 }
 
 Test(summary, waits_to_run_that_are_short_make_no_sentence) {
