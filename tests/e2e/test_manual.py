@@ -182,7 +182,7 @@ class Manual(Case):
                             (("send", "--rate", "0"), "--rate needs a number of megabytes a second, not '0'"),
                             (("certs", "--days", "0"), "--days needs 1 to 36500 days, not '0'"),
                             (("fetch",), "-o FILE is required"), (("fetch", "--json", "-o", "-"), "--json and -o -: only one of them can write to standard output"),
-                            (("status", "x"), "unexpected argument 'x'")):
+                            (("status", "x"), "unexpected argument 'x'; for a service: --service x")):
             self.assertTrue(self.tracectl(*words, expect=2, cwd=self.folder).err.startswith(f"tracectl {words[0]}: {said}\n"), words)
 
     def test_every_option_that_the_table_names_is_one(self):

@@ -176,7 +176,7 @@ class Query(Case):
             self.assertEqual(done.out, "", sql)
             self.assertIn("tracectl query: " + said, done.err)
             self.assertEqual(done.err.count(" is known as "), 1, sql)
-        for sql, said in (("SELECT 1 FROM waits WHERE reason LIKE '%mutex%'", 'no reason is like "%mutex%"; did you mean "sync"?'),
+        for sql, said in (("SELECT 1 FROM waits WHERE reason LIKE '%mutex%'", 'no reason is like "%mutex%"; did you mean "sync"? It has Mutex, RWMutex and WaitGroup: call(stack) tells which'),
                           ("SELECT 1 FROM waits WHERE reason LIKE 'I/O%'", 'no reason is like "I/O%"; did you mean "network"?'),
                           ("SELECT 1 FROM spans WHERE state GLOB 'wating*'", 'no state is like "wating*"; did you mean "waiting"?')):
             self.assertEqual(self.tracectl("query", trace, sql, "--json").err, f"tracectl query: {said}\n")
