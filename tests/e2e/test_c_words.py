@@ -6,7 +6,7 @@ import re
 import shutil
 import unittest
 
-from harness import BUILD, SANITIZE, Case, Collector, corpus
+from harness import BUILD, SANITIZE, SOURCE, Case, Collector, corpus
 
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 GOS_WORDS = re.compile(r"[Gg]oroutine|GOROUTINE|\bPs?\b|cgo|\bruntime\b|GOMAXPROCS|\bworld\b|sync\.\(")
@@ -131,7 +131,20 @@ class CWords(Case):
                 collector.ask("fetch", "--service", service, "-o", trace, "--no-progress")
                 self.check_waits(trace)
 
+    def check_query_agrees(self, trace):
+        rows = json.loads(self.report("block", trace, "--json"))["tables"]["by_reason"]
+        said = {row["reason"]: row["idle_ns"] for row in rows if row["idle_ns"] > 0}
+        asked = self.tracectl("query", trace, "SELECT reason, sum(duration_ns) ns FROM waits WHERE idle AND NOT duration_ns IS NULL GROUP BY 1",
+                              "--json", "--no-progress").out
+        self.assertEqual({row["reason"]: row["ns"] for row in map(json.loads, asked.splitlines())}, said, trace)
+
+    def test_reports_and_queries_agree_on_what_is_idle(self):
+        for name in ("c-locks", "g26-gens", "g22-mix"):
+            with self.subTest(name=name):
+                self.check_query_agrees(SOURCE / f"tests/data/{name}.trace.zst")
+
     def check_waits(self, trace):
+        self.check_query_agrees(trace)
         rows = {row["reason"]: row for row in json.loads(self.report("block", trace, "--json"))["tables"]["by_reason"]}
         self.assertGreater(rows["network (poll)"]["idle_ns"], 400e6)  # ten times 50 ms
         self.assertEqual(rows["network (poll)"]["blocked"]["count"], 0)

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/grow.h"
+#include "online/spans/state.h"
 #include "online/trace/feed.h"
 
 enum { TEXT_CHUNK_BYTES = 4 << 10 };
@@ -122,6 +123,20 @@ tb_rc to_span_pull_next(struct to_span_pull *pull, const struct to_span **out,
   *out = &kept->span;
   *out_gen = kept->gen;
   return TB_OK;
+}
+
+/* A life that has ended since is among the spans to come. */
+uint64_t to_span_pull_begin_stack(const struct to_span_pull *pull, const struct to_span *span) {
+  const struct to_spans *spans = pull->spans;
+
+  if (span->life == 0) return 0;
+  if (span->slot < spans->slots_end && spans->lives[span->slot].life == span->life)
+    return spans->births[span->slot].entry;
+  for (size_t i = pull->next; i < pull->count; i++) {
+    const struct to_span *next = &pull->kept[i].span;
+    if (next->kind == TO_SPAN_LIFE && next->life == span->life) return next->stack;
+  }
+  return 0;
 }
 
 const struct tb_diag *to_span_pull_misannotated(const struct to_span_pull *pull) {

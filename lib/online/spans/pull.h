@@ -26,6 +26,9 @@ void to_span_pull_free(struct to_span_pull *pull); /* accepts NULL */
 /* *out_gen: the generation of the event that ended the span. */
 TB_MUST tb_rc to_span_pull_next(struct to_span_pull *pull, const struct to_span **out,
                                 const struct to_generation **out_gen);
+/* Returns the id of the stack that the span's goroutine began with, for to_spans_stack() with its generation; 0: unknown. span: the
+ * last one, or an open one. */
+uint64_t to_span_pull_begin_stack(const struct to_span_pull *pull, const struct to_span *span);
 /* Returns the first fault of annotations, which the reader skips (TO_READER_PAST_ANNOTATIONS); NULL: none so far. */
 const struct tb_diag *to_span_pull_misannotated(const struct to_span_pull *pull);
 /* Returns the spans, for to_spans_stack() and to_spans_open(). */

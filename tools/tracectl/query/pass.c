@@ -106,6 +106,19 @@ to_ns tk_pass_start(const struct tk_pass *pass) {
   return pass->start;
 }
 
+/* Finds the function that the span's goroutine began with: the outermost frame of its first stack. */
+static tb_rc find_entry(struct tk_pass *pass, const struct to_span *span, struct to_string *out) {
+  uint64_t begin = to_span_pull_begin_stack(pass->pull, span);
+  uint32_t number;
+
+  *out = (struct to_string){ "", 0 };
+  if (begin == 0) return TB_OK;
+  TB_TRY(to_spans_stack(to_span_pull_spans(pass->pull), pass->gen, begin, &number));
+  const struct to_callstack *stack = tk_pass_stack(pass, number);
+  if (stack != NULL && stack->len > 0) *out = stack->frames[stack->len - 1]->function;
+  return TB_OK;
+}
+
 tb_rc tk_pass_is_idle(struct tk_pass *pass, const struct tk_span *at, bool *out) {
   const struct to_spans *spans = to_span_pull_spans(pass->pull);
   const struct to_span *span = at->span;
@@ -116,7 +129,10 @@ tb_rc tk_pass_is_idle(struct tk_pass *pass, const struct tk_span *at, bool *out)
   if (pass->idle.mem == NULL)
     TB_TRY(to_idle_init(&pass->idle, &tk_mem, to_spans_stack_table(spans), to_spans_reasons(spans),
                         pass->place->idle));
-  return to_idle_ask(&pass->idle, at->stack, is_call ? (unsigned)TO_IDLE_CALL : span->reason, out);
+  if (is_call) return to_idle_ask(&pass->idle, at->stack, TO_IDLE_CALL, out);
+  struct to_string entry = { 0 };
+  if (to_idle_needs_entry(&pass->idle, at->stack)) TB_TRY(find_entry(pass, span, &entry));
+  return to_idle_ask_in(&pass->idle, at->stack, span->reason, entry, out);
 }
 
 static int fail(struct tk_pass *pass, tb_rc rc, char error[TK_QUERY_ERROR]) {

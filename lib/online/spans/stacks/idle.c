@@ -241,17 +241,28 @@ tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *ou
   return TB_OK;
 }
 
-/* Returns true for a stack that is only the name of a call of the C library. */
-static bool is_lone_call(const struct to_callstack *stack) {
-  if (stack == NULL || stack->len != 1) return false;
-  struct to_string name = stack->frames[0]->function;
+/* Returns true for "module+0x1f" and for a call of the C library. */
+static bool says_nothing(struct to_string name) {
+  if (memmem(name.data, name.len, "+0x", 3) != NULL) return true;
   return memchr(name.data, '.', name.len) == NULL && to_library_has(name);
+}
+
+/* Returns true for a C program's stack that names no function of the program. */
+static bool is_nameless(const struct to_callstack *stack) {
+  if (stack == NULL || stack->len == 0) return false;
+  for (size_t i = 0; i < stack->len; i++)
+    if (!says_nothing(stack->frames[i]->function)) return false;
+  return true;
+}
+
+bool to_idle_needs_entry(const struct to_idle *idle, uint32_t stack) {
+  return is_nameless(to_stack_table_stack(idle->stacks, stack));
 }
 
 tb_rc to_idle_ask_in(struct to_idle *idle, uint32_t stack, unsigned which, struct to_string entry,
                      bool *out) {
   TB_TRY(to_idle_ask(idle, stack, which, out));
-  if (entry.len == 0 || !is_lone_call(to_stack_table_stack(idle->stacks, stack))) return TB_OK;
+  if (entry.len == 0 || !to_idle_needs_entry(idle, stack)) return TB_OK;
   unsigned bit = which < TO_REASONS ? which : own_bit(idle, which);
   for (size_t i = 0; i < idle->rules; i++) {
     const struct to_idle_rule *rule = &idle->rule[i];

@@ -63,8 +63,9 @@ TB_MUST tb_rc to_idle_replace(struct to_idle *idle, const char *patterns);
 
 /* which: a span's reason, or TO_IDLE_CALL. A reason that neither a table nor the list has counts as OTHER. */
 TB_MUST tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *out);
-/* As to_idle_ask(), for a wait of a thread. A C program's trace without stacks only has the name of the call, so the function that the thread began
- * with is compared, too. which: a reason. */
+/* As to_idle_ask(), for a wait of a thread. A C program's trace without stacks only has the name of the call, and frames of a stripped module have
+ * no names: then the function that the thread began with is compared, too. which: a reason. to_idle_needs_entry() is true for such stacks. */
+bool to_idle_needs_entry(const struct to_idle *idle, uint32_t stack);
 TB_MUST tb_rc to_idle_ask_in(struct to_idle *idle, uint32_t stack, unsigned which,
                              struct to_string entry, bool *out);
 
