@@ -21,7 +21,8 @@ struct tc__report_snapshot {
   struct tc__report_snapshot *next; /* of the same stream */
   atomic_uint holders;
   uint64_t published_ns;
-  uint32_t kinds; /* the bit of its kind; 0: an unknown kind */
+  uint64_t until_wall_ns; /* 0: unknown */
+  uint32_t kinds;         /* the bit of its kind; 0: an unknown kind */
   size_t len;
   char kind[TC__REPORT_KIND_MAX + 1], window[TC__REPORT_WINDOW_MAX + 1];
   unsigned char bytes[];

@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 #include "collector/analysis/report_private.h"
+#include "online/window/window.h"
+#include "proto/get.h"
 
-enum { BUCKETS_MIN = 256 };
+enum { BUCKETS_MIN = 256, UNTIL_WALL = 9 /* StreamReport.until_wall_ns */ };
 
 static void snapshot_release(struct tc__report_snapshot *s) {
   if (atomic_fetch_sub_explicit(&s->holders, 1, memory_order_acq_rel) == 1) free(s);
@@ -210,6 +212,15 @@ void tc_reports_free(struct tc_reports *reports) {
   free(reports);
 }
 
+static uint64_t until_wall_of(const struct tc_report *report) {
+  ProtobufCBinaryData at = { report->len, (uint8_t *)(uintptr_t)report->bytes };
+  struct tp_field field;
+
+  while (tp_next_field(&at, &field))
+    if (field.number == UNTIL_WALL) return field.value;
+  return 0;
+}
+
 static struct tc__report_snapshot *snapshot_of(const struct tc_report *report) {
   struct tc__report_snapshot *fresh = malloc(sizeof *fresh + report->len);
   enum to_analysis_kind kind;
@@ -218,6 +229,7 @@ static struct tc__report_snapshot *snapshot_of(const struct tc_report *report) {
   memset(fresh, 0, sizeof *fresh);
   atomic_init(&fresh->holders, 1);
   fresh->published_ns = tc_mono_ns();
+  fresh->until_wall_ns = until_wall_of(report);
   fresh->len = report->len;
   strncpy(fresh->kind, report->kind, TC__REPORT_KIND_MAX);
   strncpy(fresh->window, report->window, TC__REPORT_WINDOW_MAX);
@@ -343,6 +355,23 @@ size_t tc_reports_live(struct tc_reports *reports, const struct tc_report_select
   return n;
 }
 
+static uint64_t newest_of(const struct held *held, size_t n) {
+  uint64_t newest_ns = 0;
+
+  for (size_t i = 0; i < n; i++)
+    if (held[i].snapshot->until_wall_ns > newest_ns) newest_ns = held[i].snapshot->until_wall_ns;
+  return newest_ns;
+}
+
+bool tc_report_is_past(const struct tc_report *report) {
+  enum to_window window;
+
+  if (report->until_wall_ns == 0 || !to_window_find(report->window, &window) ||
+      window == TO_WINDOW_ALL)
+    return false;
+  return report->newest_wall_ns - report->until_wall_ns > (uint64_t)to_window_length(window);
+}
+
 tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_select *select,
                          tc_report_fn *each, void *self) {
   struct held *held;
@@ -355,6 +384,7 @@ tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_sele
   if (held != NULL) table_walk(reports, select, held);
   pthread_mutex_unlock(&reports->lock);
   if (held == NULL) return TB_NOMEM;
+  uint64_t newest_ns = newest_of(held, n);
 
   for (size_t i = 0; i < n; i++) {
     struct tc__report_snapshot *s = held[i].snapshot;
@@ -368,6 +398,8 @@ tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_sele
       .len = s->len,
       .ended_wall_ns = held[i].ended_wall_ns,
       .published_ns = s->published_ns,
+      .until_wall_ns = s->until_wall_ns,
+      .newest_wall_ns = newest_ns,
     };
 
     if (rc == TB_OK) rc = each(self, &report);

@@ -38,6 +38,8 @@ struct tc_report {
   size_t len;
   uint64_t ended_wall_ns; /* end of the stream, whose last figures these are; 0: it is still open */
   uint64_t published_ns;  /* CLOCK_MONOTONIC; set by publish() */
+  /* The time that the report is of, and the newest of all that were collected with it; 0: unknown. Set by the table. */
+  uint64_t until_wall_ns, newest_wall_ns;
 };
 
 /* Fields that are NULL or 0 do not restrict. */
@@ -88,6 +90,8 @@ void tc_reports_close(struct tc_reports *reports, const unsigned char *stream);
 typedef tb_rc tc_report_fn(void *self, const struct tc_report *report);
 /* Returns the number of selected streams that have not ended. */
 size_t tc_reports_live(struct tc_reports *reports, const struct tc_report_select *select);
+/* Was it made of a window that had passed when the newest one that was collected with it was made? */
+bool tc_report_is_past(const struct tc_report *report);
 /* Has reports made that are out of date, then calls each for all, by stream (in order of creation), kind and window. If
  * each returns another code than TB_OK, the walk ends with that code. No lock is held, so each may take its time. */
 TB_MUST tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_select *select,

@@ -53,7 +53,10 @@ TB_MUST tb_rc tc__query_await_rebuild(struct tc_query_session *s, struct tb_diag
 TB_MUST tb_rc tc__query_catalog(struct tc_query_session *s, struct tb_diag *diag);
 /* Ends each question: fills diag after a failure, and has a damaged catalog rebuilt. */
 TB_MUST tb_rc tc__query_end(struct tc_query_session *s, tb_rc rc, struct tb_diag *diag);
-/* Adds up the selected streams' reports, one for each kind: of live streams, of ended ones if none is live. */
+/* Is the report of the service's last minutes, as the newest one that was collected with it is? That of a connected stream always is:
+ * it is only quiet. A stream whose program was killed is waited for, and stays as it was. */
+bool tc__query_is_of_now(struct tc_query_session *s, const struct tc_report *report);
+/* Adds up the selected streams' reports that are of now, one for each kind: of live streams, of ended ones if none is live. */
 TB_MUST tb_rc tc__query_sums(struct tc_query_session *s, const struct tc_report_select *select,
                              Tracecollect__V1__ReportReply *out);
 bool tc__query_is_stopping(struct tc_query *q);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/query/private.h"
+#include "config/times.h"
 #include "pack/sum.h"
 #include "proto/unpack.h"
 
@@ -17,11 +18,15 @@ enum {
 typedef Tracecollect__V1__StreamReport StreamReport;
 typedef Tracecollect__V1__ReportRequest ReportRequest;
 
+enum { PAST_NAMED = 5, PAST_BYTES = 600 };
+
 /* The sum of a kind: of the live streams, or of the ended ones if none is live, as numbers of now are only those of
  * streams that run at once. */
 struct kind_sum {
   struct tp_sum sum;
   bool has_live;
+  unsigned past, past_live; /* streams whose figures are of the past: they are not in it */
+  char names[PAST_BYTES];   /* of some of them */
 };
 
 struct collecting {
@@ -50,6 +55,43 @@ static tb_rc add_to_list(struct collecting *c, const struct tc_report *report) {
   return put(c, message);
 }
 
+struct finding {
+  const unsigned char *stream;
+  bool is_connected;
+};
+
+static tb_rc take_state(void *self, const struct tc_stream_row *row) {
+  struct finding *f = self;
+
+  if (memcmp(row->stream, f->stream, sizeof row->stream) == 0)
+    f->is_connected = strcmp(row->state, "live") == 0;
+  return TB_OK;
+}
+
+bool tc__query_is_of_now(struct tc_query_session *s, const struct tc_report *report) {
+  const struct tc_select select = { .stream = report->stream, .limit = 1 };
+  struct finding f = { .stream = report->stream };
+  struct tb_diag ignored;
+
+  if (!tc_report_is_past(report)) return true;
+  if (report->ended_wall_ns != 0) return false;
+  tb_diag_clear(&ignored);
+  tb_rc rc = tc__query_catalog(s, &ignored);
+  if (rc == TB_OK) rc = tc_catalog_streams(s->catalog, &select, take_state, &f, &ignored);
+  return rc != TB_OK || f.is_connected;
+}
+
+static void name_past(struct kind_sum *of, const struct tc_report *report) {
+  size_t n = strlen(of->names);
+  char since[TC_TIME_BYTES];
+
+  of->past_live += report->ended_wall_ns == 0;
+  if (of->past++ >= PAST_NAMED) return;
+  tc_time_format(report->until_wall_ns, since);
+  snprintf(of->names + n, sizeof of->names - n, "%s%.64s (nothing since %s)", n > 0 ? ", " : "",
+           report->instance, since);
+}
+
 static tb_rc add_to_sum(struct collecting *c, const struct tc_report *report) {
   bool is_live = report->ended_wall_ns == 0;
   enum to_analysis_kind kind;
@@ -58,6 +100,10 @@ static tb_rc add_to_sum(struct collecting *c, const struct tc_report *report) {
   if (!to_analysis_find(report->kind, &kind)) return TB_OK;
   struct kind_sum *of = &c->kind[kind];
   if (of->sum.merge == NULL) tp_sum_init(&of->sum, &c->s->mem, tp_merge, c->part_bytes);
+  if (!tc__query_is_of_now(c->s, report)) {
+    name_past(of, report);
+    return TB_OK;
+  }
   if (of->has_live && !is_live) return TB_OK;
   if (is_live && !of->has_live) tp_sum_clear(&of->sum);
   of->has_live = is_live;
@@ -74,17 +120,32 @@ static tb_rc take_report(void *self, const struct tc_report *report) {
   return c->only_sums ? TB_OK : add_to_list(c, report);
 }
 
-/* A report can be missing if memory or time was short. */
-static tb_rc note_missing(struct collecting *c, uint64_t parts, StreamReport *sum) {
+static tb_rc add_note(struct collecting *c, const char *note, StreamReport *sum) {
   Tracecollect__V1__Report *report = sum->report;
-  char note[100], **notes;
+  char **notes;
 
-  snprintf(note, sizeof note, "%" PRIu64 " of %" PRIu64 " streams are not in it: ask again.",
-           c->live - parts, c->live);
   TB_TRY(tb_arena_alloc(&c->s->arena, (report->n_notes + 1) * sizeof *notes, &notes));
   if (report->n_notes > 0) memcpy(notes, report->notes, report->n_notes * sizeof *notes);
   report->notes = notes;
   return tc__query_text(&c->s->arena, note, &notes[report->n_notes++]);
+}
+
+/* A report can be missing if memory or time was short. */
+static tb_rc note_missing(struct collecting *c, uint64_t missing, StreamReport *sum) {
+  char note[100];
+
+  snprintf(note, sizeof note, "%" PRIu64 " of %" PRIu64 " streams are not in it: ask again.",
+           missing, c->live);
+  return add_note(c, note, sum);
+}
+
+static tb_rc note_past(struct collecting *c, const struct kind_sum *of, StreamReport *sum) {
+  char note[PAST_BYTES + 100], more[32] = "";
+
+  if (of->past > PAST_NAMED) snprintf(more, sizeof more, " and %u more", of->past - PAST_NAMED);
+  snprintf(note, sizeof note, "%u stream%s not in it: %s%s.", of->past,
+           of->past == 1 ? " is" : "s are", of->names, more);
+  return add_note(c, note, sum);
 }
 
 /* A single report has no sum, but is its own if only the sum was asked for. */
@@ -92,14 +153,16 @@ static tb_rc take_sums(struct collecting *c) {
   StreamReport *sum;
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    const struct kind_sum *kind = &c->kind[k];
     struct tp_sum *of = &c->kind[k].sum;
-    uint64_t parts = of->parts;
+    uint64_t known = of->parts + kind->past_live;
     if (of->parts == 0 || (of->parts == 1 && !c->only_sums)) continue;
     TB_TRY(tp_sum_take(of, &c->s->arena, &sum));
     tp_sum_fini(of); /* its memory is needed for the next one */
     *of = (struct tp_sum){ 0 };
     TB_TRY(put(c, sum));
-    if (c->kind[k].has_live && parts < c->live) TB_TRY(note_missing(c, parts, sum));
+    if (kind->past > 0 && sum->report != NULL) TB_TRY(note_past(c, kind, sum));
+    if (kind->has_live && known < c->live) TB_TRY(note_missing(c, c->live - known, sum));
   }
   return TB_OK;
 }

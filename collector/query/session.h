@@ -107,8 +107,8 @@ struct tc_query_slowest {
   unsigned char stream[TC_REPORT_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns;
 };
-/* Looks through the reports of a service's streams, or of an instance's if it is not "". Live streams come before ended ones, of
- * which those that ended before the window do not count. TB_NOTFOUND: no task or region of this type is complete. */
+/* Looks through the reports of a service's streams, or of an instance's if it is not "". Live streams come before ended ones; those
+ * that neither are connected nor sent anything in the window do not count. TB_NOTFOUND: no task or region of this type is complete. */
 TB_MUST tb_rc tc_query_slowest(struct tc_query_session *session, const char *service,
                                const char *instance, const char *type, enum to_window window,
                                struct tb_diag *diag, struct tc_query_slowest *out);

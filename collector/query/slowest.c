@@ -20,8 +20,8 @@ struct found {
 struct search {
   struct tc_query_session *s;
   const char *type;
-  uint64_t window_ns, begin_wall_ns; /* 0: since the begin */
-  struct tb_arena arena;             /* for one report */
+  uint64_t window_ns;    /* 0: since the begin */
+  struct tb_arena arena; /* for one report */
   struct found found;
 };
 
@@ -34,27 +34,17 @@ static tb_rc unpack(struct search *s, const struct tc_report *report, stream_rep
   return *out != NULL ? TB_OK : TB_NOMEM;
 }
 
-static tb_rc take_end(void *self, const struct tc_report *report) {
-  struct search *s = self;
-  stream_report *message;
-
-  TB_TRY(unpack(s, report, &message));
-  if (message->until_wall_ns < s->window_ns) return TB_OK;
-  uint64_t begin = message->until_wall_ns - s->window_ns;
-  if (begin > s->begin_wall_ns) s->begin_wall_ns = begin;
-  return TB_OK;
-}
-
 static tb_rc take_report(void *self, const struct tc_report *report) {
   struct search *s = self;
   struct found *f = &s->found;
   stream_report *message;
 
+  if (!tc__query_is_of_now(s->s, report)) return TB_OK;
   TB_TRY(unpack(s, report, &message));
   const Tracecollect__V1__Distribution *latency = tp_report_type_latency(message->report, s->type);
   bool is_live = report->ended_wall_ns == 0;
   if (latency == NULL || latency->count == 0 || message->until_wall_ns == 0) return TB_OK;
-  if (!is_live && (f->is_live || message->until_wall_ns < s->begin_wall_ns)) return TB_OK;
+  if (!is_live && f->is_live) return TB_OK;
   if (f->is_live == is_live && latency->max_ns < f->ns) return TB_OK;
   uint64_t length = s->window_ns + latency->max_ns; /* the slowest has its begin in it */
   f->ns = latency->max_ns;
@@ -75,10 +65,6 @@ static tb_rc search_reports(struct search *s, const char *service, const char *i
                                      .instance = instance,
                                      .window = to_window_name(window) };
 
-  for (size_t k = 0; s->window_ns != 0 && k < sizeof kinds / sizeof *kinds; k++) {
-    select.kind = to_analysis_name(kinds[k]);
-    TB_TRY(tc_reports_collect(reports, &select, take_end, s));
-  }
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     select.kind = to_analysis_name(kinds[k]);
     TB_TRY(tc_reports_collect(reports, &select, take_report, s));

@@ -342,17 +342,18 @@ static size_t pack_report(const Tracecollect__V1__StreamReport *like, int64_t nu
   return tracecollect__v1__stream_report__pack(&one, out);
 }
 
-/* Publishes the report of an instance's goroutines. */
-static void publish(unsigned instance, int64_t goroutines) {
+/* Publishes the report of an instance's goroutines; until_wall_ns 0: its time is unknown. */
+static void publish_until(const unsigned char *id, unsigned instance, int64_t goroutines,
+                          uint64_t until_wall_ns) {
   Tracecollect__V1__StreamReport one = TRACECOLLECT__V1__STREAM_REPORT__INIT;
   char shop[] = "shop", kind[] = "stw", window[] = "10s", name[16];
-  unsigned char stream[TC_REPORT_STREAM_BYTES] = { 0 }, bytes[256];
+  unsigned char bytes[256];
 
   snprintf(name, sizeof name, "host:%u", instance);
-  memcpy(stream, &instance, sizeof instance);
   one.instance = name;
   one.window = window;
-  struct tc_report row = { .stream = stream,
+  one.until_wall_ns = until_wall_ns;
+  struct tc_report row = { .stream = id,
                            .service = shop,
                            .instance = name,
                            .kind = kind,
@@ -360,6 +361,13 @@ static void publish(unsigned instance, int64_t goroutines) {
                            .bytes = bytes,
                            .len = pack_report(&one, goroutines, bytes) };
   cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
+}
+
+static void publish(unsigned instance, int64_t goroutines) {
+  unsigned char id[TC_REPORT_STREAM_BYTES] = { 0 };
+
+  memcpy(id, &instance, sizeof instance);
+  publish_until(id, instance, goroutines, 0);
 }
 
 static tb_rc ask_sum(const char *how, const char *instance, Tracecollect__V1__ReportReply **reply) {
@@ -412,6 +420,35 @@ Test(query, a_service_has_the_sum_of_its_live_streams) {
   }
   cr_assert_eq(ask_sum("only", "", &reply), TB_OK);
   cr_expect_eq(alive(reply->reports[0]), 1110, "none runs");
+}
+
+/* Nobody has told the collector that the first program is dead: its stream waits for it. */
+Test(query, what_was_before_the_window_is_not_in_a_sum) {
+  static const uint64_t second = 1000000000, now = UINT64_C(1700000000) * second;
+  const unsigned char dead[TC_REPORT_STREAM_BYTES] = { 1 }, closed[] = "closed with newer",
+                      recent[] = "a recent one....";
+  Tracecollect__V1__ReportReply *reply;
+  unsigned char quiet[TC_REPORT_STREAM_BYTES]; /* but connected */
+
+  write_generations(1, 1, 500);
+  tt_barrier(&host.store);
+  memcpy(quiet, list()->streams[0]->stream.data, sizeof quiet);
+  publish_until(dead, 1, 1, now - 11 * second);
+  publish_until(closed, 2, 10, now);
+  tc_reports_close(host.reports, closed);
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK, "%s", diag.text);
+  cr_assert_eq(reply->n_reports, 1);
+  cr_expect_eq(alive(reply->reports[0]), 10, "the newest, though it has ended");
+  cr_assert_eq(reply->reports[0]->report->n_notes, 1);
+  cr_expect_not_null(
+      strstr(reply->reports[0]->report->notes[0], "1 stream is not in it: host:1 (nothing since "),
+      "%s", reply->reports[0]->report->notes[0]);
+  publish_until(recent, 3, 100, now - 10 * second);
+  publish_until(quiet, 4, 1000, now - 60 * second);
+  cr_assert_eq(ask_sum("only", "", &reply), TB_OK, "%s", diag.text);
+  cr_expect_eq(alive(reply->reports[0]), 1100, "of live ones in the window or connected");
+  cr_assert_eq(ask_sum("none", "", &reply), TB_OK, "%s", diag.text);
+  cr_expect_eq(reply->n_reports, 4);
 }
 
 static void wake_nobody(void *self) {
