@@ -37,7 +37,8 @@ static tb_rc fill_links(struct tc_feed_encoder *source, const char *why,
 
   memcpy(part.stream, source->origin.stream, sizeof part.stream);
   if (alert->begin_wall_ns != 0)
-    tc_part_times(&part, alert->begin_wall_ns, alert->begin_wall_ns + alert->duration_ns);
+    tc_part_times(&part, alert->kind == TRACECOLLECT__V1__ALERT_KIND__ALERT_LEAK,
+                  alert->begin_wall_ns, alert->begin_wall_ns + alert->duration_ns);
   tc_part_fetch(&part, fetch);
   TB_TRY(copy_text(source, "", fetch, &alert->fetch));
   tc_part_why(&part, path);

@@ -235,7 +235,7 @@ static void note_part(struct tc_finding *f, const struct tc_sighting *s) {
 
   memcpy(f->stream, s->stream, sizeof f->stream);
   f->gen = s->gen;
-  tc_part_times(&part, s->from_ns, s->until_ns);
+  tc_part_times(&part, strcmp(f->kind, "leak") == 0, s->from_ns, s->until_ns);
   f->from_ns = part.from_ns;
   f->until_ns = part.until_ns;
   set_text(f->why, sizeof f->why, s->why != NULL ? s->why : "");

@@ -2,26 +2,27 @@
 #include "collector/findings/part.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/text/hex.h"
 
 enum { RANGE_BYTES = 96, SECOND = 1000000000 };
 /* Whatever ended a wait began before it. */
-static const uint64_t before_why_ns = 2000000000;
+static const uint64_t before_why_ns = 2000000000, around_most_ns = 10000000000;
 
-void tc_part_times(struct tc_part *p, uint64_t from_ns, uint64_t until_ns) {
-  const uint64_t most = TC_PART_S * (uint64_t)SECOND;
+void tc_part_times(struct tc_part *p, bool is_leak, uint64_t from_ns, uint64_t until_ns) {
+  const uint64_t most = (is_leak ? TC_PART_LEAK_S : TC_PART_S) * (uint64_t)SECOND;
   uint64_t first = until_ns > most ? until_ns - most : 0;
 
-  if (from_ns < first) from_ns = first;
+  if (from_ns < first || is_leak) from_ns = first;
   p->from_ns = from_ns < until_ns ? from_ns : until_ns;
   p->until_ns = until_ns;
 }
 
 static uint64_t around(const struct tc_part *p) {
-  return (p->until_ns - p->from_ns) / 4 + 1000000;
+  uint64_t ns = (p->until_ns - p->from_ns) / 4 + 1000000;
+
+  return ns < around_most_ns ? ns : around_most_ns;
 }
 
 static bool has_time(const struct tc_part *p) {

@@ -10,7 +10,7 @@
 static struct tc_part part_of(uint64_t from_ns, uint64_t until_ns) {
   struct tc_part part = { .stream = { 1, 2, [15] = 15 }, .service = "shop", .gen = 41 };
 
-  tc_part_times(&part, from_ns, until_ns);
+  tc_part_times(&part, false, from_ns, until_ns);
   return part;
 }
 
@@ -64,6 +64,19 @@ Test(part, of_a_long_time_is_its_end) {
   cr_assert_eq(part.from_ns, 1070 * S);
   cr_assert_eq(part.until_ns, 1100 * S);
   cr_assert_eq(backwards.from_ns, 1100 * S);
+}
+
+/* It was found after 40 s, in a stream whose begin was known from before: a report needs more than a minute. */
+Test(part, of_a_leak_is_long_enough_for_its_own_report) {
+  struct tc_part part = part_of(0, 0), early = part_of(0, 0);
+
+  tc_part_times(&part, true, 1060 * S, 1100 * S);
+  cr_assert_str_eq(fetch_of(&part),
+                   "tracectl fetch --stream " HEX
+                   " --since @1000.000000000 --until @1110.000000000 -o shop-41.trace");
+  tc_part_times(&early, true, 10 * S, 50 * S);
+  cr_assert_str_eq(fetch_of(&early),
+                   "tracectl fetch --stream " HEX " --gen 41..41 -o shop-41.trace");
 }
 
 Test(part, is_explained_by_what_began_before_it) {
