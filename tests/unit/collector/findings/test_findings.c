@@ -399,7 +399,7 @@ static void expect_words(const char *words, uint64_t from_ns) {
   struct shown shown = all();
   struct tc_part part;
 
-  tc_part_times(&part, from_ns, from_ns + SECOND);
+  tc_part_times(&part, false, from_ns, from_ns + SECOND);
   cr_expect_str_eq(shown.first.words, words);
   cr_expect_eq(shown.first.from_ns, part.from_ns, "the part of the trace fits the words");
 }
