@@ -148,7 +148,7 @@ class Query(Case):
                            ("SELECT s.functon FROM spans s JOIN frames USING(stack)", ["  spans has ", "  frames has ", "; did you mean function?"]),
                            ("SELECT goroutine FROM spans", ["did you mean life", "goroutine is a column of events, syscalls, waits."]),
                            ("SELECT duration_ns", ["  The statement names no table.\n  duration_ns is a column of spans, tasks, regions, syscalls, stops, waits."]),
-                           ("SELECT percentile(1, 2) FROM spans", ["no such function: percentile", "  There are p(x, 99), median(x), place(stack), call(stack), and SQLite's own."]),
+                           ("SELECT percentile(1, 2) FROM spans", ["no such function: percentile", "  There are p(x, 99), median(x), place(stack), call(stack), and SQLite's own; did you mean p(x, 99)?"]),
                            *((sql, ["syntax error", "  tracectl query --schema [TABLE] shows tables and columns."])
                              for sql in ("SHOW TABLES", ".tables", ".schema spans", "DESCRIBE spans"))):
             err = self.tracectl("query", trace, sql, expect=2).err

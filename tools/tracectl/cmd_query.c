@@ -8,12 +8,15 @@
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
+#include "tools/tracectl/names/names.h"
 #include "tools/tracectl/names/views.h"
 #include "tools/tracectl/query/saved.h"
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/input.h"
+#include "tools/tracectl/url/url.h"
 
 struct query_options {
   struct tk_inputs inputs;
@@ -41,7 +44,39 @@ const struct tk_option tk_query_options[] = {
   { 0 },
 };
 
-/* The last argument is the statement, unless --saved is given. */
+/* Returns the index of the only argument that begins as a statement and is no file; -1: there is none; argc: there are several. */
+static int find_statement(int argc, char **argv) {
+  int found = -1;
+
+  for (int i = 0; i < argc; i++) {
+    if (!tk_names_begins_query(argv[i]) || access(argv[i], F_OK) == 0) continue;
+    if (found >= 0) return argc;
+    found = i;
+  }
+  return found;
+}
+
+/* The statement is the last argument, or the only one that begins as one. What is before it is moved up. */
+static int take_statement(struct query_options *o, int argc, char **argv) {
+  int at = find_statement(argc, argv);
+
+  if (argc == 0)
+    return tk_usage("query",
+                    "FILE and one statement are required; --list shows those that have a name");
+  if (at < 0 && access(argv[argc - 1], F_OK) == 0)
+    return tk_usage("query",
+                    "a statement is required after '%s': 'SELECT ...'; --list shows those "
+                    "that have a name",
+                    argv[argc - 1]);
+  if (at == argc) return tk_usage("query", "one statement at a time, in quotes; FILEs before it");
+  if (at < 0) at = argc - 1;
+  o->sql = argv[at];
+  memmove(argv + at, argv + at + 1, (size_t)(argc - 1 - at) * sizeof *argv);
+  o->files = argv;
+  o->n_files = argc - 1;
+  return TK_DONE;
+}
+
 static int take_arguments(struct query_options *o, int argc, char **argv) {
   const struct tk_saved *saved = o->saved == NULL ? NULL : tk_saved_find(o->saved);
 
@@ -50,17 +85,10 @@ static int take_arguments(struct query_options *o, int argc, char **argv) {
   if (o->pprof != NULL && tk_out_is_trace(o->pprof))
     return tk_usage("query", "--pprof: '%s' is a Go trace, which would be overwritten", o->pprof);
   if (o->saved != NULL && saved == NULL) return TK_USAGE;
-  if (saved == NULL && argc == 0)
-    return tk_usage("query",
-                    "FILE and one statement are required; --list shows those that have a name");
-  if (saved == NULL && access(argv[argc - 1], F_OK) == 0)
-    return tk_usage("query",
-                    "a statement is required after '%s': 'SELECT ...'; --list shows those "
-                    "that have a name",
-                    argv[argc - 1]);
-  o->sql = saved != NULL ? saved->sql : argv[argc - 1];
+  if (saved == NULL) return take_statement(o, argc, argv);
+  o->sql = saved->sql;
   o->files = argv;
-  o->n_files = saved != NULL ? argc : argc - 1;
+  o->n_files = argc;
   return TK_DONE;
 }
 
@@ -105,6 +133,18 @@ static bool names_traces(const char *sql) {
   return false;
 }
 
+/* A statement that reads no table opens no file. */
+static int check_files(const struct query_options *o) {
+  struct tk_input *in;
+
+  for (int i = 0; i < o->n_files; i++) {
+    if (tk_url_is(o->files[i]) || access(o->files[i], F_OK) == 0) continue;
+    if (!tk_input_open("query", o->files[i], &in)) return TK_FAILED;
+    tk_input_close(in);
+  }
+  return TK_DONE;
+}
+
 static int query(struct query_options *o) {
   bool wants_findings = strcasestr(o->sql, "findings") != NULL;
 
@@ -112,6 +152,7 @@ static int query(struct query_options *o) {
     return tk_usage("query", "findings are a collector's, not a trace's: --service S");
   if (wants_findings && !names_traces(o->sql)) return run_with_findings(o);
   int code = tk_inputs_open(&o->inputs, o->files, o->n_files);
+  if (code == TK_DONE) code = check_files(o);
   for (size_t i = 0; i < o->inputs.n; i++) o->inputs.place[i].idle = o->idle;
   if (code == TK_DONE) code = wants_findings ? run_with_findings(o) : run(o, NULL);
   tk_inputs_close(&o->inputs);

@@ -7,7 +7,7 @@
 #include "base/text/nearest.h"
 #include "online/analysis/analysis.h"
 
-/* What a kind is about; some of these words are near another kind. */
+/* Words for the matter of a kind; some are near another kind. */
 static const struct {
   const char *word;
   enum to_analysis_kind kind;

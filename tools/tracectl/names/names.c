@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/text/nearest.h"
+#include "tools/tracectl/names/dialect.h"
+#include "tools/tracectl/names/reader.h"
 #include "tools/tracectl/names/words.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
@@ -61,10 +63,18 @@ static const char *near(const struct names *names, const char *word) {
 static const char *table_meant(const char *word) {
   static const struct {
     const char *part, *table;
-  } guesses[] = { { "mutex", "waits" },    { "lock", "waits" },   { "contention", "waits" },
-                  { "channel", "waits" },  { "gc", "stops" },     { "stw", "stops" },
-                  { "pause", "stops" },    { "thread", "spans" }, { "proc", "spans" },
-                  { "range", "spans" },    { "slice", "spans" },  { "duration", "spans" },
+  } guesses[] = { { "mutex", "waits" },
+                  { "lock", "waits" },
+                  { "contention", "waits" },
+                  { "channel", "waits" },
+                  { "stw", "stops" },
+                  { "pause", "stops" },
+                  { "gc", "spans, where kind='range' and state LIKE 'GC %', or query --saved gc" },
+                  { "thread", "spans" },
+                  { "proc", "spans" },
+                  { "range", "spans" },
+                  { "slice", "spans" },
+                  { "duration", "spans" },
                   { "profile", "samples" } };
 
   for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
@@ -92,19 +102,23 @@ static void lead_to_table(sqlite3 *db, const char *word) {
   print_meant(meant != NULL ? meant : table_meant(word));
 }
 
-static const char *column_meant(const char *word) {
+/* Returns what a table has for a column of another name, or NULL. */
+static const char *column_meant(const struct names *columns, const char *word) {
   static const struct {
-    const char *word, *column;
-  } guesses[] = { { "goroutine", "life (goroutines has its id)" },
-                  { "start", "from_ns" },
-                  { "begin", "from_ns" },
-                  { "end", "until_ns" },
-                  { "ts", "from_ns or time_ns" },
-                  { "goid", "id of goroutines, subject of spans" },
-                  { "gid", "id of goroutines, subject of spans" } };
+    const char *word, *of, *column; /* of: a column that only such tables have; NULL: any */
+  } guesses[] = { { "created_by", "creation_stack", "creation_stack: place(creation_stack)" },
+                  { "goroutine", NULL, "life (goroutines has its id)" },
+                  { "start", "from_ns", "from_ns" },
+                  { "begin", "from_ns", "from_ns" },
+                  { "end", "until_ns", "until_ns" },
+                  { "ts", NULL, "from_ns or time_ns" },
+                  { "goid", NULL, "id of goroutines, subject of spans" },
+                  { "gid", NULL, "id of goroutines, subject of spans" } };
 
   for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
-    if (sqlite3_stricmp(guesses[i].word, word) == 0) return guesses[i].column;
+    if (sqlite3_stricmp(guesses[i].word, word) == 0 &&
+        (guesses[i].of == NULL || has(columns, guesses[i].of)))
+      return guesses[i].column;
   return NULL;
 }
 
@@ -119,8 +133,8 @@ static bool list_columns(sqlite3 *db, const char *sql, const char *word) {
     read_columns(db, tables.name[i], &columns);
     fprintf(stderr, "  %s has ", tables.name[i]);
     print_names("", &columns);
-    const char *meant = near(&columns, word);
-    print_meant(meant != NULL ? meant : column_meant(word));
+    const char *meant = column_meant(&columns, word);
+    print_meant(meant != NULL ? meant : near(&columns, word));
     any = true;
   }
   return any;
@@ -149,11 +163,14 @@ static void lead_to_column(sqlite3 *db, const char *sql, const char *name) {
   list_owners(db, sql, word);
 }
 
-static bool begins_as_query(const char *sql) {
+bool tk_names_begins_query(const char *sql) {
   static const char *const begins[] = { "select", "with", "values", "explain" };
+  struct tk_reader r = { .at = sql };
 
+  do tk_reader_next(&r);
+  while (tk_reader_is(&r, "("));
   for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-    if (strncasecmp(sql + strspn(sql, " \t\r\n("), begins[i], strlen(begins[i])) == 0) return true;
+    if (tk_reader_is(&r, begins[i])) return true;
   return false;
 }
 
@@ -163,15 +180,23 @@ static const char *after(const char *text, const char *begin) {
   return strncmp(text, begin, len) == 0 ? text + len : NULL;
 }
 
+static void lead_to_function(const char *name) {
+  fputs("  There are p(x, 99), median(x), place(stack), call(stack), and SQLite's own", stderr);
+  print_meant(tk_dialect_function(name));
+}
+
 void tk_names_lead_on(sqlite3 *db, const char *sql, const char *message) {
   const char *name;
 
   if ((name = after(message, "no such table: ")) != NULL) lead_to_table(db, name);
   if ((name = after(message, "no such column: ")) != NULL) lead_to_column(db, sql, name);
-  if (after(message, "no such function: ") != NULL)
-    fputs("  There are p(x, 99), median(x), place(stack), call(stack), and SQLite's own.\n",
-          stderr);
-  if (strstr(message, "syntax error") != NULL && !begins_as_query(sql))
+  if ((name = after(message, "no such function: ")) != NULL) lead_to_function(name);
+  bool is_syntax =
+      strstr(message, "syntax error") != NULL || after(message, "unrecognized token") != NULL;
+  const char *instead = is_syntax ? tk_dialect_syntax(sql) : NULL;
+  if (instead != NULL)
+    fprintf(stderr, "  %s.\n", instead);
+  else if (is_syntax && !tk_names_begins_query(sql))
     fputs("  tracectl query --schema [TABLE] shows tables and columns.\n", stderr);
 }
 

@@ -165,7 +165,7 @@ static const char *near(const struct names *names, const char *word) {
   return part;
 }
 
-/* What else a reason has than a word like "mutex" says. */
+/* Says which other calls have the same reason as a mutex. */
 static const char *more_of(const struct names *names, const char *reason) {
   if (!has_reasons(names) || strcmp(reason, "sync") != 0) return "";
   return " It has Mutex, RWMutex and WaitGroup: call(stack) tells which";

@@ -9,6 +9,7 @@
 #include "tools/tracectl/names/aggregates.h"
 #include "tools/tracectl/names/compared.h"
 #include "tools/tracectl/names/names.h"
+#include "tools/tracectl/names/numbers.h"
 #include "tools/tracectl/names/plain.h"
 #include "tools/tracectl/query/export.h"
 #include "tools/tracectl/query/findings.h"
@@ -137,6 +138,7 @@ static int prepare(struct query *q, sqlite3_stmt **out) {
   if (!is_blank(rest))
     return tk_usage("query", "one statement at a time: what follows is \"%.40s\"", rest);
   tk_compared_check(q->sql);
+  tk_numbers_check(q->sql);
   return TK_DONE;
 }
 
