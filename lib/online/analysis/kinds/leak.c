@@ -15,6 +15,7 @@
 
 enum { PERIODS = 6, PILE_MIN = 10 };
 #define PERIOD_NS INT64_C(10000000000)
+#define SECOND    INT64_C(1000000000)
 
 /* Goroutines that wait at one stack. */
 struct pile {
@@ -28,6 +29,8 @@ struct pile {
 
 struct to_leak {
   to_ns period; /* index of the open period: time / PERIOD_NS */
+  to_ns begin;  /* of the readings */
+  bool has_begin;
   unsigned readings;
   struct pile *pile; /* by number of the stack */
   size_t piles, leaks;
@@ -163,6 +166,7 @@ static tb_rc read_piles(struct to_analyses *a, bool has_gap) {
 }
 
 static void forget(struct to_leak *s) {
+  s->has_begin = false;
   s->readings = 0;
   s->leaks = 0;
   if (s->piles > 0) memset(s->pile, 0, s->piles * sizeof(*s->pile));
@@ -174,12 +178,14 @@ static tb_rc leak_slot(struct to_analyses *a) {
   to_ns period = begin / PERIOD_NS - (begin % PERIOD_NS < 0);
   uint64_t passed = (uint64_t)period - (uint64_t)s->period;
 
-  if (passed == 0) return TB_OK;
+  if (passed == 0 && s->has_begin) return TB_OK;
   if (period < s->period || passed > PERIODS || !a->spans->heard)
     forget(s);
-  else
+  else if (passed > 0)
     TB_TRY(read_piles(a, passed > 1));
   s->period = period;
+  if (!s->has_begin) s->begin = begin > a->windows.first ? begin : a->windows.first;
+  s->has_begin = true;
   return TB_OK;
 }
 
@@ -320,16 +326,32 @@ static tb_rc add_row(struct to_analyses *a, void *self, const struct suspects *s
   return set_median(rows, of->lives, &row[MEDIAN]);
 }
 
+static tb_rc say_too_short(struct to_analyses *a, struct to_draft *d) {
+  enum { NOTE_BYTES = 200 };
+  const struct to_leak *s = state(a);
+  to_ns last = (s->period + 1 + PERIODS - (to_ns)s->readings) * PERIOD_NS;
+  char text[NOTE_BYTES], *copy;
+
+  if (!s->has_begin) return TB_OK; /* no events */
+  int n = snprintf(text, sizeof text,
+                   "A leak is found by %d counts of the waiting goroutines, one each %d s: that "
+                   "needs %" PRId64 " s of this trace, and there are %" PRId64 " s.",
+                   PERIODS + 1, (int)(PERIOD_NS / SECOND), (last - s->begin + SECOND - 1) / SECOND,
+                   (a->spans->now - s->begin) / SECOND);
+  TB_TRY(tb_arena_copy(d->arena, text, (size_t)n + 1, &copy));
+  return to_draft_note(d, copy);
+}
+
 static tb_rc leak_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   unsigned readings = state(a)->readings;
   struct rows rows = { d, view };
 
   to_draft_number(to_draft_figure(d, SUSPECTS), 0);
   to_draft_number(to_draft_figure(d, READ), readings == 0 ? 0 : readings - 1);
-  if (readings <= PERIODS)
-    TB_TRY(to_draft_note(d, "Leaks can be found after the first minute of the trace."));
-  TB_TRY(to__before_say(a, d));
-  return each_suspect(a, add_row, &rows);
+  TB_TRY(each_suspect(a, add_row, &rows));
+  if (readings <= PERIODS && to_draft_figure(d, SUSPECTS)->value.number == 0)
+    TB_TRY(say_too_short(a, d));
+  return to__before_say(a, d);
 }
 
 /* ---- findings ---- */

@@ -77,6 +77,10 @@ Test(an_leak, a_pile_up_that_grows_in_six_periods_is_a_suspect) {
   leak_until(&t, 65 * SECOND, BEGIN, SITE);
   cr_assert_eq(tt_figure(report(&t), "suspects")->number, 0, "the first reading is that of 10 s");
   cr_assert_eq(report(&t)->notes, 1);
+  cr_assert_str_eq(
+      report(&t)->note[0],
+      "A leak is found by 7 counts of the waiting goroutines, one each 10 s: that needs "
+      "70 s of this trace, and there are 65 s.");
   create(&t, 70 * SECOND, 15);
   block(&t, 70 * SECOND + 10, 15);
   const struct to_report *r = report(&t);
@@ -201,6 +205,11 @@ Test(an_leak, a_leak_that_was_known_before_goes_on_at_the_first_reading) {
     }
     for (to_ns s = 10; s < 40; s++) tick(&t, s * SECOND);
     cr_assert_eq(tt_figure(report(&t), "suspects")->number, goroutines == 10 ? 10 : 0);
+    bool is_short = false;
+    for (size_t i = 0; i < report(&t)->notes; i++)
+      is_short |=
+          strstr(report(&t)->note[i], "that needs 61 s of this trace, and there are 30 s") != NULL;
+    cr_assert_eq(is_short, goroutines == 9, "never together with suspects");
     cr_assert_eq(asked, goroutines == 10 ? 1 : 0, "a few are no pile-up");
     cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
     cr_assert_eq(to_analyses_findings(t.a, &(struct to_finding_sink){ found, take_words }), TB_OK);
