@@ -6,7 +6,8 @@
 
 #include "pack/summary/private.h"
 
-enum { PLACES = 128, REASON_BYTES = 32, CALLS_LEAST = 10 };
+enum { PLACES = 128, REASON_BYTES = 32, CALLS_LEAST = 10, PILE_LEAST = 50 };
+enum { LOCK_FRAMES = 8 }; /* those of the runtime are the innermost */
 static const uint64_t ms = 1000000;
 static const char by_name[] = "lock by name"; /* a reason */
 
@@ -160,7 +161,7 @@ static bool is_contended(const Report *r, const Row *row, size_t stack, const ch
                                        "pthread_mutex_", "pthread_rwlock_" };
 
   if (strcmp(reason, "chan send") == 0) return true;
-  for (size_t f = 0; f < 2; f++) {
+  for (size_t f = 0; f < LOCK_FRAMES; f++) {
     const Tracecollect__V1__Frame *frame = tp_stack_frame(r, tp_row_value(row, stack), f);
     for (size_t i = 0; frame != NULL && i < sizeof locks / sizeof *locks; i++)
       if (strncmp(frame->function, locks[i], strlen(locks[i])) == 0) return true;
@@ -275,6 +276,64 @@ static tb_rc say_locks(struct tp_summary *summary, const struct tp_summary_of *o
   return say_lock(summary, of, &draft, p, what, is_lock ? "; released at " : "; received at ");
 }
 
+/* Goroutines that wait now, by place, those that wait since before the trace, too. Idle ones are in no row. */
+static void collect_waiting(const Report *r, const struct tp_table *table, struct places *all) {
+  size_t stack = tp_table_column(table, "stack"), reason = tp_table_column(table, "reason");
+  size_t waiting = tp_table_column(table, "waiting");
+  char place[TP__PLACE];
+
+  for (size_t i = 0; i < table->table->n_rows; i++) {
+    const Row *row = table->table->rows[i];
+    const char *why = tp_row_text(row, reason);
+    bool is_send = strcmp(why, "channel send") == 0;
+    if (row->other || (!is_send && !is_contended(r, row, stack, why))) continue;
+    if (!tp__place_words(r, tp_row_value(row, stack), place)) continue;
+    struct place *p = find_place(all, place, is_send ? why : "lock");
+    if (p != NULL) p->count += (uint64_t)tp_row_number(row, waiting);
+  }
+}
+
+/* Has a wait ended there? Those that began before the trace are in no row. */
+static bool has_ended(const Report *r, const char *at) {
+  struct tp_table table;
+  char place[TP__PLACE];
+
+  if (!tp_report_table(r, "by_pair", &table)) return true;
+  size_t stack = tp_table_column(&table, "stack"), waits = tp_table_column(&table, "waits");
+  for (size_t i = 0; i < table.table->n_rows; i++) {
+    const Row *row = table.table->rows[i];
+    const Tracecollect__V1__Distribution *d = tp_row_distribution(row, waits);
+    if (d == NULL || d->count == 0) continue;
+    if (row->other) return true; /* it may be there */
+    if (tp__place_words(r, tp_row_value(row, stack), place) && strcmp(place, at) == 0) return true;
+  }
+  return false;
+}
+
+/* A short trace shows a leak so, too: it takes a minute to call it one. */
+static tb_rc say_pile(struct tp_summary *summary, const struct tp_summary_of *of) {
+  const Report *r = tp__report_of(of, TO_ANALYSIS_CONTENTION);
+  struct tp__draft draft = {
+    .kind = "pile", .report = "contention", .more = " --table queues", .weight = 570
+  };
+  const struct place *most = NULL;
+  char count[TP__WORDS];
+  struct tp_table table;
+  struct places all;
+
+  if (!tp_report_table(r, "queues", &table)) return TB_OK;
+  TB_TRY(places_new(summary, &all));
+  collect_waiting(r, &table, &all);
+  for (size_t i = 0; i < all.n; i++)
+    if (most == NULL || all.place[i].count > most->count) most = &all.place[i];
+  if (most == NULL || most->count < PILE_LEAST || has_ended(r, most->at)) return TB_OK;
+  if (tp__time_of(of, TO_ANALYSIS_CONTENTION) < 1000 * ms) return TB_OK;
+  draft.place = most->at;
+  return tp__say(summary, of, &draft,
+                 "%s goroutines wait at %s (%s): no wait that began there in this time has ended",
+                 tp__count_words(most->count, count), most->at, most->reason);
+}
+
 /* A program may wait so by design: it is nothing to worry about. */
 static tb_rc say_waits(struct tp_summary *summary, const struct tp_summary_of *of) {
   const Report *r = tp__report_of(of, TO_ANALYSIS_BLOCK);
@@ -339,6 +398,7 @@ tb_rc tp__summary_places(struct tp_summary *summary, const struct tp_summary_of 
   TB_TRY(say_open_call(summary, of));
   TB_TRY(say_calls(summary, of));
   TB_TRY(say_locks(summary, of));
+  TB_TRY(say_pile(summary, of));
   TB_TRY(say_waits(summary, of));
   return say_cpu(summary, of);
 }

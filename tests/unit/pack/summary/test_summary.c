@@ -457,6 +457,37 @@ Test(summary, waits_to_run_that_are_short_make_no_sentence) {
   add_figure(r, "latency", lengths(100, 0.01, 1, 20, 40));
   cr_assert_str_eq(sum_up()->sentences[1]->text,
                    "Goroutines that could run waited for a P: p99 1.00 ms, the longest 20.0 ms");
+/* Half of the senders wait since before the trace: they have another row. */
+static void add_queues(Report *r, const char *reason, int64_t senders) {
+  Tracecollect__V1__Table *queues =
+      add_table(r, "queues", "stack", "reason", "longest_queue", "waiting", NULL);
+
+  for (unsigned i = 0; i < 2; i++)
+    add_row(queues, stack(r, "runtime.chansend1:9", "main.suggest:58", NULL), text(reason),
+            number(senders / 2), number(senders / 2), NULL);
+}
+
+static void expect_pile(const char *reason, int64_t senders, const char *ended_at, bool is_told) {
+  Report *r = add_report("contention");
+  Tracecollect__V1__Table *pairs =
+      add_table(r, "by_pair", "stack", "waker_stack", "reason", "waits", NULL);
+
+  add_queues(r, reason, senders);
+  add_row(pairs, stack(r, ended_at, NULL), stack(r, "main.x:1", NULL), text(reason),
+          lengths(1, 1, 1, 1, 0), NULL);
+  const Tracecollect__V1__Sentence *s = only(sum_up());
+  cr_assert_str_eq(s->kind, is_told ? "pile" : "nothing");
+  if (is_told)
+    cr_assert_str_eq(s->text, "124 goroutines wait at main.suggest:58 (channel send): no wait that "
+                              "began there in this time has ended");
+  of.reports = 0;
+}
+
+Test(summary, senders_that_pile_up_at_a_place_where_no_wait_ends_are_told) {
+  expect_pile("channel send", 124, "main.other:3", true);
+  expect_pile("channel send", 48, "main.other:3", false);
+  expect_pile("channel send", 124, "main.suggest:58", false);
+  expect_pile("channel receive", 124, "main.other:3", false);
 }
 
 static void find(const char *kind, const char *words) {
