@@ -51,6 +51,7 @@ static struct tc_seen pass_finding(struct tc__analysed *s, const struct to_findi
   char words[TC_FINDING_WORDS_BYTES], why[TC_WHY_BYTES];
   struct tc_sighting sighting = { .kind = to_finding_name(finding->kind),
                                   .cause = finding->cause.len > 0 ? finding->cause.data : "",
+                                  .unknown = TO_UNKNOWN_PLACE,
                                   .words = words,
                                   .why = why,
                                   .gen = v->gen,

@@ -249,6 +249,18 @@ static bool says_more(const struct tc_finding *f, const struct tc_sighting *s, u
   return explains ? !is_explained || s->amount >= peak : !is_explained;
 }
 
+static void set_words(struct tc_finding *f, const struct tc_sighting *s) {
+  const char *at = s->unknown != NULL && s->cause[0] == '\0' ? strstr(s->words, s->unknown) : NULL;
+  char words[TC_FINDING_WORDS_BYTES];
+
+  if (at != NULL && f->cause[0] != '\0')
+    snprintf(words, sizeof words, "%.*s%s%s", (int)(at - s->words), s->words, f->cause,
+             at + strlen(s->unknown));
+  else
+    snprintf(words, sizeof words, "%s", s->words);
+  set_text(f->words, sizeof f->words, words);
+}
+
 /* Returns true if the finding begins, for the first time or again. */
 static bool update(struct tc_finding *f, const struct tc_sighting *s, uint64_t now_ns) {
   uint64_t last = s->until_ns != 0 ? s->until_ns : now_ns;
@@ -262,7 +274,7 @@ static bool update(struct tc_finding *f, const struct tc_sighting *s, uint64_t n
   struct tc_finding_time *time = &f->time[f->times - 1];
   if (says_more(f, s, time->peak)) {
     if (begins || s->times > 0 || f->why[0] == '\0') note_part(f, s);
-    set_text(f->words, sizeof f->words, s->words);
+    set_words(f, s);
   }
   if (last > time->last_ns) time->last_ns = last;
   if (last > f->last_ns) f->last_ns = last;

@@ -74,6 +74,8 @@ struct tc_sighting {
   const char *kind, *service, *instance, *place, *words;
   const char *
       cause; /* "": none, or unknown: then that of the finding of this kind and place, if there is one */
+  const char
+      *unknown; /* what words say instead of a cause: the known one replaces it; NULL: nothing */
   unsigned char stream[TC_STREAM_BYTES];
   uint64_t gen;
   uint64_t from_ns,

@@ -132,6 +132,8 @@ enum to_finding_kind {
   TO_FINDINGS
 };
 const char *to_finding_name(enum to_finding_kind kind); /* "deadlock" */
+/* In the words of a finding of unknown cause, where the cause would be. */
+#define TO_UNKNOWN_PLACE "an unknown place"
 struct to_finding {
   enum to_finding_kind kind;
   uint64_t key; /* unique within kind and stream; the same for as long as the condition lasts */

@@ -216,6 +216,7 @@ bool to__leak_is_at(const struct to_analyses *a, uint32_t stack) {
 struct waiters {
   uint32_t count; /* those that have waited a whole period */
   to_ns oldest;
+  bool is_least;     /* the begin of the oldest wait is not known: it was before */
   int64_t goroutine; /* the one with the oldest wait */
 };
 
@@ -239,6 +240,7 @@ static tb_rc add_waiter(struct to_analyses *a, struct tb_map *waiters, const str
   w->count++;
   if (wait <= w->oldest) return TB_OK;
   w->oldest = wait;
+  w->is_least = !g->known;
   w->goroutine = g->id;
   return TB_OK;
 }
@@ -369,6 +371,7 @@ static tb_rc add_to_leak(struct to_analyses *a, void *self, const struct suspect
   leak->all.count += s->waiters->count;
   if (s->waiters->oldest > leak->all.oldest || leak->all.oldest == 0) {
     leak->all.oldest = s->waiters->oldest;
+    leak->all.is_least = s->waiters->is_least;
     leak->all.goroutine = s->waiters->goroutine;
   }
   if (is_known && s->waiters->count > leak->of_site) {
@@ -379,7 +382,7 @@ static tb_rc add_to_leak(struct to_analyses *a, void *self, const struct suspect
 }
 
 static const char *place_of(const struct to_frame *frame) {
-  return frame == NULL || frame->function.len == 0 ? "an unknown place" : frame->function.data;
+  return frame == NULL || frame->function.len == 0 ? TO_UNKNOWN_PLACE : frame->function.data;
 }
 
 static tb_rc say_leak(struct to_analyses *a, const struct leak *leak, uint32_t number,
@@ -395,10 +398,10 @@ static tb_rc say_leak(struct to_analyses *a, const struct leak *leak, uint32_t n
              rise_of(a, number),
              (state(a)->period - state(a)->pile[number].period) * (PERIOD_NS / 1000000000));
   TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
-  int n = snprintf(words, WORDS_BYTES, "%s %.120s, they wait at %.120s, the longest for %.0f s%s",
+  int n = snprintf(words, WORDS_BYTES, "%s %.120s, they wait at %.120s, the longest for %s%.0f s%s",
                    of->begins ? "created by the runtime, they begin in" : "created at",
                    place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
-                   (double)leak->all.oldest / 1e9, rise);
+                   leak->all.is_least ? "at least " : "", (double)leak->all.oldest / 1e9, rise);
   struct to_string cause = { "", 0 };
   const struct to_frame *created = to_callstack_own(site);
   if (created != NULL) cause = created->function;

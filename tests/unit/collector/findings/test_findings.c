@@ -165,10 +165,15 @@ Test(findings, one_of_unknown_cause_is_the_open_one_at_its_place) {
   cr_assert_not(tc_findings_is_open(findings, "shop", "convoy", "main.leak:12"));
   cr_assert_not(tc_findings_is_open(findings, "till", "leak", "main.leak:12"));
   s.cause = "";
+  s.unknown = "an unknown place";
+  s.words = "7 goroutines may never end: created at an unknown place, they wait";
   cr_assert_eq(see(&s), id);
   cr_assert_str_eq(all().first.cause, "main.main:8");
+  cr_assert_str_eq(all().first.words,
+                   "7 goroutines may never end: created at main.main:8, they wait");
   s.place = "main.leak:13";
   cr_assert_neq(see(&s), id);
+  cr_assert_not_null(strstr(all().first.words, "created at an unknown place"));
   pass(61 * SECOND);
   cr_assert_not(tc_findings_is_open(findings, "shop", "leak", "main.leak:12"));
 }

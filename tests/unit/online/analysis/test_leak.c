@@ -215,7 +215,7 @@ Test(an_leak, a_leak_that_was_known_before_goes_on_at_the_first_reading) {
     cr_assert_eq(to_analyses_findings(t.a, &(struct to_finding_sink){ found, take_words }), TB_OK);
     cr_assert_str_eq(found, goroutines < 10 ? ""
                                             : "created at an unknown place, they wait at "
-                                              "main.worker, the longest for 30 s");
+                                              "main.worker, the longest for at least 30 s");
     tt_analyses_close(&t);
   }
 }

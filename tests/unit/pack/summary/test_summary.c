@@ -457,6 +457,8 @@ Test(summary, waits_to_run_that_are_short_make_no_sentence) {
   add_figure(r, "latency", lengths(100, 0.01, 1, 20, 40));
   cr_assert_str_eq(sum_up()->sentences[1]->text,
                    "Goroutines that could run waited for a P: p99 1.00 ms, the longest 20.0 ms");
+}
+
 /* Half of the senders wait since before the trace: they have another row. */
 static void add_queues(Report *r, const char *reason, int64_t senders) {
   Tracecollect__V1__Table *queues =
