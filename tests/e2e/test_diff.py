@@ -100,7 +100,7 @@ class Diff(Case):
             self.assertIn(says, self.tracectl("diff", trace, trace, "--fail-on", condition, expect=2).err)
         self.assertIn("A and B are required", self.tracectl("diff", trace, expect=2).err)
         self.assertIn("no option --host", self.tracectl("diff", trace, "host=x", expect=2).err)
-        self.assertIn("--since needs a time", self.tracectl("diff", "service=shop,from=x", trace, expect=2).err)
+        self.assertIn("--from needs a time", self.tracectl("diff", "service=shop,from=x", trace, expect=2).err)
         self.assertIn("--gen needs generations", self.tracectl("diff", trace, "service=shop,gen=x", expect=2).err)
         self.assertIn("No such file", self.tracectl("diff", trace, self.folder / "none", expect=1).err)
         done = self.tracectl("diff", trace, trace, "--fail-on", "tasks[nothing].p99 > 1%")

@@ -6,7 +6,7 @@
 
 #include "pack/summary/private.h"
 
-enum { PLACES = 128, REASON_BYTES = 32, CALLS_LEAST = 10, PILE_LEAST = 50 };
+enum { PLACES = 64, REASON_BYTES = 32, CALLS_LEAST = 10, PILE_LEAST = 50 };
 enum { LOCK_FRAMES = 8 }; /* those of the runtime are the innermost */
 static const uint64_t ms = 1000000;
 static const char by_name[] = "lock by name"; /* a reason */

@@ -22,7 +22,7 @@ static struct tp_summary_finding findings[4];
 static struct tp_summary_of of;
 
 static void setup(void) {
-  tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
+  tb_mem_init(&mem, tb_mem_libc, NULL, 2 << 20);
   tb_arena_init(&arena, &mem, 4096);
   of = (struct tp_summary_of){
     .report = reports, .finding = findings, .service = "", .source = "t.trace", .window = ""
