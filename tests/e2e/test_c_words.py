@@ -121,7 +121,7 @@ class CWords(Case):
         self.run_program("cc", "-D_GNU_SOURCE", "-O2", "-rdynamic", "-pthread", self.folder / "waits.c", "-o", self.folder / "waits")
         library = shutil.copy(LIBRARY, self.folder)
         collector = Collector(self)
-        for stacks in ("0", "16"):
+        for stacks in ("0", "1", "16"):
             with self.subTest(stacks=stacks):
                 service = f"waits{stacks}"
                 self.run_program(self.folder / "waits", env={
@@ -130,6 +130,16 @@ class CWords(Case):
                 trace = self.folder / f"{service}.trace"
                 collector.ask("fetch", "--service", service, "-o", trace, "--no-progress")
                 self.check_waits(trace)
+                self.check_places(trace, stacks)
+
+    def check_places(self, trace, stacks):
+        """A call without a line has none, and the library's own source is no place of the program."""
+        asked = self.tracectl("query", trace, "SELECT DISTINCT place(stack) place FROM waits", "--json", "--no-progress").out
+        places = [row["place"] for row in map(json.loads, asked.splitlines())]
+        self.assertNotIn(":0", " ".join(places))
+        for call in ("epoll_wait", "pthread_cond_wait", "pthread_mutex_lock") if stacks != "16" else ():
+            self.assertIn(call, places)
+        self.assertNotRegex(self.report("all", trace), r"calls\.def|\w:0\b")
 
     def check_query_agrees(self, trace):
         rows = json.loads(self.report("block", trace, "--json"))["tables"]["by_reason"]

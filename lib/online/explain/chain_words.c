@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "online/explain/chains.h"
+#include "online/spans/stacks/library.h"
 #include "online/spans/state.h"
 
 enum { WORDS_BYTES = 1024, NAME_BYTES = 80, STEPS = 4 };
@@ -42,7 +43,7 @@ static void say_place(struct words *w, uint32_t stack) {
 
   if (frame == NULL || frame->function.len == 0) return;
   say_text(w, " at ", frame->function);
-  if (frame->line > 0) say(w, ":%" PRIu64, (uint64_t)frame->line);
+  if (to_library_line(frame) > 0) say(w, ":%" PRIu64, (uint64_t)frame->line);
 }
 
 static void say_age(struct words *w, to_ns since) {

@@ -8,6 +8,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "online/spans/stacks/library.h"
 #include "tools/tracectl/query/entries.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -153,10 +154,13 @@ static void put_place(const struct tk_pass *pass, uint32_t stack, const char *be
                       char key[KEY_BYTES]) {
   const struct to_frame *frame = to_callstack_own(tk_pass_stack(pass, stack));
 
+  uint64_t line = frame == NULL ? 0 : to_library_line(frame);
+
   if (frame == NULL)
     snprintf(key, KEY_BYTES, "%s?", before);
   else
-    snprintf(key, KEY_BYTES, "%s%s:%" PRIu64, before, frame->function.data, frame->line);
+    snprintf(key, KEY_BYTES, line > 0 ? "%s%s:%" PRIu64 : "%s%s", before, frame->function.data,
+             line);
 }
 
 static tb_rc take_goroutine(struct reading *r, const struct tk_span *at, uint64_t ns) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "online/spans/stacks/library.h"
 #include "tools/tracectl/names/aggregates.h"
 #include "tools/tracectl/names/compared.h"
 #include "tools/tracectl/names/names.h"
@@ -176,8 +177,9 @@ static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
 
   (void)argc;
   if (frame == NULL) return;
-  int n =
-      snprintf(text, sizeof text, "%s:%llu", frame->function.data, (unsigned long long)frame->line);
+  uint64_t line = to_library_line(frame);
+  int n = snprintf(text, sizeof text, line > 0 ? "%s:%llu" : "%s", frame->function.data,
+                   (unsigned long long)line);
   sqlite3_result_text(out, text, n < (int)sizeof text ? n : (int)sizeof text - 1, SQLITE_TRANSIENT);
 }
 

@@ -20,10 +20,18 @@ static const char *short_function(const char *name) {
   return start;
 }
 
+static struct to_frame plain_frame(const Frame *frame) {
+  return (struct to_frame){ .line = frame->line,
+                            .function = { frame->function, strlen(frame->function) },
+                            .file = { frame->file, strlen(frame->file) } };
+}
+
 void tk_frame_text(const Frame *frame, char *out, size_t out_bytes) {
   const char *slash = strrchr(frame->file, '/');
+  const struct to_frame plain = plain_frame(frame);
 
-  if (frame->file[0] == '\0') { /* a call named by the preload library, without a source */
+  if (frame->file[0] == '\0' ||
+      to_library_line(&plain) == 0) { /* a call named by the preload library, without a source */
     snprintf(out, out_bytes, "%s", short_function(frame->function));
     return;
   }
@@ -32,10 +40,9 @@ void tk_frame_text(const Frame *frame, char *out, size_t out_bytes) {
 }
 
 enum to_code tk_frame_code(const Frame *frame) {
-  const struct to_frame same = { .function = { frame->function, strlen(frame->function) },
-                                 .file = { frame->file, strlen(frame->file) } };
+  const struct to_frame plain = plain_frame(frame);
 
-  return to_code_of(&same);
+  return to_code_of(&plain);
 }
 
 /* Goes on like to_callstack_own(): the innermost frame of the highest code so far. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "online/spans/stacks/callstack.h"
+#include "online/spans/stacks/library.h"
 #include "pack/report.h"
 #include "pack/summary/summary.h"
 #include "tools/tracectl/remote/names.h"
@@ -39,10 +40,11 @@ static void write_place(const struct to_callstack *stack, char out[PLACE_BYTES])
   const struct to_frame *frame = to_callstack_own(stack);
 
   out[0] = '\0';
-  if (frame != NULL && frame->function.len > 0)
-    snprintf(out, PLACE_BYTES, "%.*s:%" PRIu64,
-             (int)(frame->function.len < 200 ? frame->function.len : 200), frame->function.data,
-             frame->line);
+  if (frame == NULL || frame->function.len == 0) return;
+  uint64_t line = to_library_line(frame);
+  snprintf(out, PLACE_BYTES, line > 0 ? "%.*s:%" PRIu64 : "%.*s",
+           (int)(frame->function.len < 200 ? frame->function.len : 200), frame->function.data,
+           line);
 }
 
 static tb_rc find_found(struct tk_report_set *set, const struct to_finding *finding,

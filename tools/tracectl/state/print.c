@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/times.h"
+#include "online/spans/stacks/library.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/table.h"
@@ -31,7 +32,7 @@ static void add_place(struct tk_table *t, const struct to_callstack *stack) {
 
   if (frame == NULL)
     tk_table_add(t, "-");
-  else if (frame->line == 0 && frame->file.len == 0) /* a call that has no source in the trace */
+  else if (to_library_line(frame) == 0) /* a call that has no source in the trace */
     tk_table_add(t, "%.100s", frame->function.data);
   else
     tk_table_add(t, "%.100s:%" PRIu64, frame->function.data, frame->line);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "online/spans/stacks/library.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/table.h"
@@ -133,7 +134,7 @@ static void add_piece(struct tk_table *t, const struct to_why *why, const struct
   tk_table_add(t, "%s", to_why_piece_state(p));
   tk_table_add(t, "%s", to_why_piece_reason(why, p));
   copy_function(frame, function);
-  if (frame != NULL && frame->line > 0)
+  if (frame != NULL && to_library_line(frame) > 0)
     tk_table_add(t, "%s:%" PRIu64, function, (uint64_t)frame->line);
   else
     tk_table_add(t, "%s", function);

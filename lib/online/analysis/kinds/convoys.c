@@ -6,6 +6,7 @@
 
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/kinds/leak.h"
+#include "online/spans/stacks/library.h"
 
 bool to__convoy_goes_on(const struct to_queues *queues, const struct to_queue *queue) {
   return (queues->convoys >> queue->reason & 1) != 0 && to_queue_is_convoy(queue);
@@ -39,8 +40,11 @@ static tb_rc describe_place(struct to_analyses *a, const struct to_queue *queue,
     to_lock_table_label(&a->spans->locks, lock, label);
     n = snprintf(words, WORDS_BYTES, "they wait for %s (%s)", label, reason);
   } else if (frame != NULL) {
-    n = snprintf(words, WORDS_BYTES, "they wait at %.160s:%llu (%s)", frame->function.data,
-                 (unsigned long long)frame->line, reason);
+    char line[24] = "";
+    uint64_t number = to_library_line(frame);
+    if (number > 0) snprintf(line, sizeof line, ":%llu", (unsigned long long)number);
+    n = snprintf(words, WORDS_BYTES, "they wait at %.160s%s (%s)", frame->function.data, line,
+                 reason);
   } else {
     return TB_OK;
   }

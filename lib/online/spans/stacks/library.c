@@ -79,6 +79,13 @@ static bool is_library_source(struct to_string file) {
   return false;
 }
 
+uint64_t to_library_line(const struct to_frame *frame) {
+  static const char ours[] = "agent/preload/";
+  struct to_string file = frame->file;
+
+  return memmem(file.data, file.len, ours, sizeof ours - 1) != NULL ? 0 : frame->line;
+}
+
 static bool has_version(struct to_string file) {
   const char *at = file.data, *end = file.data + file.len;
 

@@ -19,6 +19,8 @@ enum to_code {
 };
 
 enum to_code to_code_of(const struct to_frame *frame);
+/* Returns the line to show after the function's name; 0: none. The source of our preload library says nothing about the program. */
+uint64_t to_library_line(const struct to_frame *frame);
 
 /* Returns true for a function of Go's standard library. */
 bool to_library_is_go(struct to_string function);
