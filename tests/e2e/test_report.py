@@ -11,7 +11,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from harness import DEADLINE, SOURCE, Case, Collector, wait_until
+from harness import DEADLINE, SOURCE, TRACECTL, Case, Collector, wait_until
 
 
 class Report(Case):
@@ -68,6 +68,35 @@ class Report(Case):
         self._expect_first(collector, merged)
         self._expect_over_http(collector, merged, parts)
         self.assertEqual(collector.stop(), 0)
+
+    def test_the_last_minute_of_a_killed_program_is_not_that_of_its_service(self):
+        """It is waited for, and its stream has not ended."""
+        older, newer = sorted((self.trace("g26-gens"), self.trace("g26-cgo")), key=self._newest)
+        collector = Collector(self)
+        killed = self.spawn("killed", TRACECTL, "send", "-", "--to", collector.to, "--certs", self.certs, "--service", "shop", "--instance", "killed",
+                            "--no-progress", stdin=subprocess.PIPE)
+        self.addCleanup(killed.stdin.close)
+        killed.stdin.write(older.read_bytes())
+        killed.stdin.flush()
+        wait_until("it has figures", lambda: collector.json_lines("list", "--service", "shop") and all(
+            row["analysis"] == "ok" for row in collector.json_lines("list", "--service", "shop")))
+        collector.send(newer, "shop", "closed")
+        of_instances = lambda *more: [(r["instance"], r["notes"]) for r in collector.json_lines(
+            "report", "sched", "--service", "shop", "--sum", *more)]
+        wait_until("both have figures", lambda: len(collector.json_lines("report", "sched", "--service", "shop")) == 2)
+        self.assertEqual(of_instances("--window", "10s")[0][0], "killed", "it is connected, and only quiet")
+        killed.kill()
+        killed.wait()
+        wait_until("it is waited for", lambda: "waiting" in {s["state"] for s in collector.json_lines("status") if "stream" in s})
+        (instance, notes), = of_instances("--window", "10s")
+        self.assertEqual(instance, "closed")
+        self.assertRegex(" ".join(notes), r"1 stream is not in it: killed \(nothing since \d{4}-\d\d-\d\dT[\d:.]+Z\)\.")
+        self.assertEqual(of_instances("--window", "all")[0][0], "killed")
+        self.assertRegex(collector.ask("report", "--service", "shop").out.splitlines()[0],
+                         r"^shop, the last 1m before \d{4}-\d\d-\d\dT[\d:.]+Z \(nothing since\): .*, [\d,]+ events$")
+
+    def _newest(self, trace):
+        return json.loads(self.tracectl("report", "sched", trace, "--json").out)["until_wall_ns"]
 
     def _expect_exact(self, latency, traces):
         """Expects the figures of all waits for a P in these traces, as query has them."""

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/times.h"
 #include "online/spans/stacks/callstack.h"
 #include "online/spans/stacks/library.h"
 #include "pack/report.h"
@@ -19,6 +20,8 @@
 
 enum { LINES = 15, PAGE_COLUMNS = 100, INDENT = 3 };
 enum { PLACE_BYTES = 240, WORDS_BYTES = 600, FOUND_MAX = 64, TITLE_BYTES = 200 };
+
+static const uint64_t QUIET_NS = UINT64_C(60000000000);
 
 typedef Tracecollect__V1__SummaryReply summary_reply;
 
@@ -171,12 +174,13 @@ static tb_rc print_sentence(const Tracecollect__V1__Sentence *sentence, unsigned
   return rc;
 }
 
-static void print_head(const summary_reply *reply, const char *title) {
+static void print_head(const summary_reply *reply, const char *title, size_t live) {
   char count[TK_FORMAT_BYTES], time[TK_FORMAT_BYTES];
 
   print_words(title);
   printf(": %s", reply->time_ns > 0 ? tk_format_ns(reply->time_ns, time) : "no time");
   if (reply->streams > 1) printf(", %" PRIu64 " streams", reply->streams);
+  if (reply->streams > 1 && live < reply->streams) printf(", %zu live", live);
   if (reply->generations > 0 && reply->streams == 1)
     printf(", %" PRIu64 " generation%s", reply->generations, reply->generations == 1 ? "" : "s");
   printf(", %s events\n", tk_format_count(reply->events, count));
@@ -199,13 +203,13 @@ static bool has_services(const summary_reply *reply) {
   return false;
 }
 
-/* title: what it is of. at: how its commands reach the collector, NULL for a file. */
-static tb_rc print(const summary_reply *reply, const char *title, const struct tk_client_args *at,
-                   bool is_json) {
+/* title: what it is of. live: how many of its streams are connected. at: how its commands reach the collector, NULL for a file. */
+static tb_rc print(const summary_reply *reply, const char *title, size_t live,
+                   const struct tk_client_args *at, bool is_json) {
   unsigned lines = LINES - 1, number = 0;
 
   if (is_json) return print_json(reply);
-  print_head(reply, title);
+  print_head(reply, title, live);
   for (size_t i = 0; i < reply->n_sentences; i++) {
     const Tracecollect__V1__Sentence *sentence = reply->sentences[i];
     bool is_figure = strcmp(sentence->kind, "nothing") != 0;
@@ -249,7 +253,7 @@ int tk_summarize_file(struct tk_report_ask *ask, const char *path, bool is_json)
   tk_report_set_init(&set);
   int broken = tk_report_file(path, ask, &set);
   if (set.n > 0) rc = sum_up_file(&set, path, &reply);
-  if (set.n > 0 && rc == TB_OK) rc = print(reply, path, NULL, is_json);
+  if (set.n > 0 && rc == TB_OK) rc = print(reply, path, SIZE_MAX, NULL, is_json);
   if (set.n > 0 && rc == TB_OK && tk_url_is(path) && tk_url_kept() == NULL)
     tk_note(ask->verb, "these commands ask %s again; --keep t.trace keeps the trace for them",
             path);
@@ -262,7 +266,7 @@ int tk_summary_lead_file(struct tk_report_set *set, const char *path) {
 
   if (set->n == 0) return TK_DONE;
   tb_rc rc = sum_up_file(set, path, &reply);
-  if (rc == TB_OK) rc = print(reply, path, NULL, false);
+  if (rc == TB_OK) rc = print(reply, path, SIZE_MAX, NULL, false);
   putchar('\n');
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
@@ -287,8 +291,53 @@ static tb_rc ask_live(struct tk_client *client, const struct tk_selector *select
   return tk_client_ask(client, TP_ROUTE_SUMMARY, "", &request.base, diag, out);
 }
 
+/* The selected streams, as the collector knows them. */
+struct streams {
+  size_t live;
+  uint64_t newest_wall_ns, now_wall_ns; /* now: by the collector's clock; 0: not known */
+};
+
+static bool is_selected(const struct tk_selector *which, const Tracecollect__V1__StreamStatus *s) {
+  return (which->service == NULL || strcmp(s->service, which->service) == 0) &&
+         (which->instance == NULL || strcmp(s->instance, which->instance) == 0) &&
+         (!which->has_stream || (s->stream.len == sizeof which->stream &&
+                                 memcmp(s->stream.data, which->stream, s->stream.len) == 0));
+}
+
+static struct streams find_streams(struct tk_client *client, const struct tk_selector *which) {
+  struct streams found = { .live = SIZE_MAX };
+  Tracecollect__V1__StatusReply *status;
+  struct tb_diag ignored;
+
+  tb_diag_clear(&ignored);
+  if (tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, &ignored, &status) != TB_OK) return found;
+  found.live = 0;
+  found.now_wall_ns = status->wall_ns;
+  for (size_t i = 0; i < status->n_streams; i++) {
+    const Tracecollect__V1__StreamStatus *s = status->streams[i];
+    if (!is_selected(which, s)) continue;
+    found.live += strcmp(s->state, "live") == 0;
+    if (s->newest_wall_ns > found.newest_wall_ns) found.newest_wall_ns = s->newest_wall_ns;
+  }
+  return found;
+}
+
+static void write_window(enum to_window window, const struct streams *streams, char *out,
+                         size_t bytes) {
+  uint64_t newest_ns = streams->newest_wall_ns;
+  char since[TC_TIME_BYTES];
+
+  tc_time_format(newest_ns, since);
+  if (window == TO_WINDOW_ALL)
+    snprintf(out, bytes, ", since it began");
+  else if (newest_ns != 0 && newest_ns + QUIET_NS < streams->now_wall_ns)
+    snprintf(out, bytes, ", the last %s before %s (nothing since)", to_window_name(window), since);
+  else
+    snprintf(out, bytes, ", the last %s", to_window_name(window));
+}
+
 static void write_title(const struct tk_selector *which, enum to_window window,
-                        char out[TITLE_BYTES]) {
+                        const struct streams *streams, char out[TITLE_BYTES]) {
   const char *name = which->service != NULL ? which->service
                      : which->has_stream    ? "this stream"
                                             : "all services";
@@ -299,10 +348,7 @@ static void write_title(const struct tk_selector *which, enum to_window window,
   else
     snprintf(out, TITLE_BYTES, "%.64s", name);
   size_t n = strlen(out);
-  if (window == TO_WINDOW_ALL)
-    snprintf(out + n, TITLE_BYTES - n, ", since it began");
-  else
-    snprintf(out + n, TITLE_BYTES - n, ", the last %s", to_window_name(window));
+  write_window(window, streams, out + n, TITLE_BYTES - n);
 }
 
 tb_rc tk_summary_lead(struct tk_client *client, const struct tk_selector *selector,
@@ -311,12 +357,13 @@ tb_rc tk_summary_lead(struct tk_client *client, const struct tk_selector *select
   const summary_reply *reply;
   char title[TITLE_BYTES];
 
+  const struct streams streams = find_streams(client, selector);
   TB_TRY(ask_live(client, selector, window, diag, &reply));
   if (reply->n_sentences == 0 ||
       (reply->streams == 0 && strcmp(reply->sentences[0]->kind, "nothing") == 0))
     return tb_fail(diag, TB_NOTFOUND, "no stream matches that has a generation in order yet");
-  write_title(selector, window, title);
-  return print(reply, title, at, is_json);
+  write_title(selector, window, &streams, title);
+  return print(reply, title, streams.live, at, is_json);
 }
 
 int tk_summarize_live(const struct tk_report_ask *ask, struct tk_selector *selector,

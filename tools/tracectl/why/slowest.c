@@ -21,7 +21,8 @@ typedef Tracecollect__V1__StreamReport stream_report;
 struct search {
   const struct tk_report_set *set; /* of tasks and regions */
   const char *type;
-  uint64_t begin_wall_ns;             /* of the window, counted from the newest end; 0: none */
+  uint64_t begin_wall_ns; /* of the window, counted from the newest end; 0: none */
+  const Tracecollect__V1__StatusReply *status; /* NULL: not needed, or the collector does not say */
   const stream_report *best, *slower; /* slower: an ended one, if best is live; NULL: none */
   uint64_t best_ns, slower_ns;
 };
@@ -30,8 +31,22 @@ static bool is_live(const stream_report *report) {
   return report->ended_wall_ns == 0;
 }
 
+static bool is_new(const struct search *s, const stream_report *report) {
+  return report->until_wall_ns == 0 || report->until_wall_ns >= s->begin_wall_ns;
+}
+
+/* A connected stream is only quiet; a program that was killed leaves one that waits for it. */
+static bool is_connected(const struct search *s, const stream_report *report) {
+  for (size_t i = 0; s->status != NULL && i < s->status->n_streams; i++) {
+    const ProtobufCBinaryData *id = &s->status->streams[i]->stream;
+    if (id->len == report->stream.len && memcmp(id->data, report->stream.data, id->len) == 0)
+      return strcmp(s->status->streams[i]->state, "live") == 0;
+  }
+  return s->status == NULL;
+}
+
 static bool is_in_window(const struct search *s, const stream_report *report) {
-  return is_live(report) || report->until_wall_ns == 0 || report->until_wall_ns >= s->begin_wall_ns;
+  return is_new(s, report) || (is_live(report) && is_connected(s, report));
 }
 
 static void look(struct search *s, const stream_report *report, bool live) {
@@ -49,13 +64,26 @@ static void look(struct search *s, const stream_report *report, bool live) {
   }
 }
 
-static void find(struct search *s, uint64_t window_ns) {
+static void ask_states(struct tk_client *client, struct search *s) {
+  Tracecollect__V1__StatusReply *status;
+  struct tb_diag ignored;
+  bool is_needed = false;
+
+  for (size_t i = 0; i < s->set->n; i++)
+    is_needed |= is_live(s->set->report[i]) && !is_new(s, s->set->report[i]);
+  tb_diag_clear(&ignored);
+  if (is_needed && tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, &ignored, &status) == TB_OK)
+    s->status = status;
+}
+
+static void find(struct tk_client *client, struct search *s, uint64_t window_ns) {
   const struct tk_report_set *set = s->set;
   uint64_t newest = 0;
 
   for (size_t i = 0; i < set->n; i++)
     if (set->report[i]->until_wall_ns > newest) newest = set->report[i]->until_wall_ns;
   s->begin_wall_ns = window_ns != 0 && newest > window_ns ? newest - window_ns : 0;
+  ask_states(client, s);
   for (size_t i = 0; i < set->n; i++) look(s, set->report[i], true);
   for (size_t i = 0; i < set->n; i++) look(s, set->report[i], false);
 }
@@ -133,7 +161,7 @@ tb_rc tk_why_slowest(struct tk_client *client, const char *verb, const char *typ
   struct search search = { .set = &set, .type = type };
   tb_rc rc = tk_report_live(client, &ask, selector, &set, diag);
   if (rc == TB_OK && count_streams(&set) > 1) {
-    find(&search, window_ns);
+    find(client, &search, window_ns);
     rc = take(&search, verb, window_ns, selector, diag);
   }
   tk_report_set_fini(&set);
