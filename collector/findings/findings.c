@@ -241,8 +241,8 @@ static void note_part(struct tc_finding *f, const struct tc_sighting *s) {
   set_text(f->why, sizeof f->why, s->why != NULL ? s->why : "");
 }
 
-/* What explains a finding is kept until something explains it at least as well: most sightings of a convoy are of moments in which nobody
- * can be named. peak: the most so far of the time that goes on. */
+/* Returns true if the sighting explains the finding and what is kept does not, or if it does so of a longer queue: most sightings of
+ * a convoy are of moments in which nobody can be named. peak: the most so far of the time that goes on. */
 static bool says_more(const struct tc_finding *f, const struct tc_sighting *s, uint64_t peak) {
   bool explains = s->why != NULL && s->why[0] != '\0', is_explained = f->why[0] != '\0';
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other databases have and SQLite does not, with what to write instead. */
+/* Syntax and functions of other databases that SQLite does not have, with what to write instead. */
 #ifndef TK_NAMES_DIALECT_H
 #define TK_NAMES_DIALECT_H
 

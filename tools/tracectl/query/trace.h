@@ -40,7 +40,7 @@ struct tk_trace {
   size_t ids;
   int64_t *stack_number; /* shown numbers by inner ones; 0: not asked for yet */
   size_t stack_numbers;
-  uint32_t next_to_number; /* stacks before it have numbers */
+  uint32_t next_to_number;       /* stacks before it have numbers */
   struct tb_map by_stack_number; /* the way back */
 };
 
