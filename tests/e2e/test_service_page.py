@@ -58,6 +58,8 @@ class ServicePage(Served):
         page = self.page("/service/shop?last=1h")
         node = self.wait_for(page, "sched")
         self.assertEqual(page.ask("document.getElementById('name').textContent"), "shop")
+        wait_until("it says when the last minute was", lambda: page.draw() and ", nothing since, 2 streams, " in page.ask(
+            "document.querySelector('#summary .readout').textContent"))
         of_all, *of_one = (json.loads(line) for line in self.collector.ask("report", "sched", "--service", "shop", "--window", "1m", "--json", "--top", "0").out.splitlines())
         self.assertEqual(of_all["figures"]["latency"]["count"], sum(r["figures"]["latency"]["count"] for r in of_one))
         self.assertEqual(int(self.figure(page, node, "latency")), of_all["figures"]["latency"]["p99_ns"])

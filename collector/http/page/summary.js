@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands out, in the sentences of `tracectl report`, the most important first.
 import { askJson } from "/ask.js";
-import { count } from "/format.js";
+import { count, moment } from "/format.js";
 import { byId, copyButton, element, KeyedList, serviceAddress, setData, setText } from "/view.js";
 
 const EVERY_MS = 5000;
+const QUIET_NS = 60e9;
 const WORTH = 100; // a smaller weight is nothing to worry about
 
 function make(sentence) {
@@ -26,6 +27,14 @@ function update(node, sentence) {
   node.classList.toggle("old", sentence.weight <= WORTH);
 }
 
+// A service that is silent for longer has its last minute then.
+async function whichMinute({ service, instance }) {
+  if (service === undefined) return "the last minute";
+  const { streams, wall_ns: wallNs } = await askJson("/api/v1/streams");
+  const newestNs = Math.max(0, ...streams.filter((s) => s.service === service && (instance === undefined || s.instance === instance)).map((s) => s.newest_wall_ns));
+  return newestNs > 0 && newestNs + QUIET_NS < wallNs ? `the last minute before ${moment(newestNs)}, nothing since` : "the last minute";
+}
+
 export class Summary {
   // ask: () => { service, instance } or none; an element with the id "summary" is its card
   constructor(ask = () => ({})) {
@@ -40,11 +49,11 @@ export class Summary {
   }
 
   async again() {
-    const said = await askJson("/api/v1/summary", this.ask()).catch(() => null);
+    const [said, minute] = await Promise.all([askJson("/api/v1/summary", this.ask()), whichMinute(this.ask())]).catch(() => [null]);
     if (said === null) return; // the top of the page says that the collector is away
     byId("summary").hidden = said.streams === 0 && said.sentences[0].kind === "nothing"; // no program has sent anything yet
     this.sentences = said.sentences;
-    setText(this.note, `the last minute, ${count(said.streams)} stream${said.streams === 1 ? "" : "s"}, ${count(said.events)} events; tracectl report`);
+    setText(this.note, `${minute}, ${count(said.streams)} stream${said.streams === 1 ? "" : "s"}, ${count(said.events)} events; tracectl report`);
     this.show();
   }
 

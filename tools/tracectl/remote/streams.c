@@ -84,7 +84,8 @@ static void print(const struct listing *l) {
   if (out == 0) return;
   printf("\n%zu more stream%s of ", out, tk_plural(out));
   tk_put_plain(stdout, l->selector->service);
-  printf(" %s not in it, ended or without figures; --each shows those whose figures are left, "
+  printf(" %s not in it, ended, silent in the window or without figures; --each shows those whose "
+         "figures are left, "
          "--stream "
          "ID one:\n",
          out == 1 ? "is" : "are");
