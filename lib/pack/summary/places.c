@@ -293,19 +293,22 @@ static void collect_waiting(const Report *r, const struct tp_table *table, struc
   }
 }
 
-/* Has a wait ended there? Those that began before the trace are in no row. */
-static bool has_ended(const Report *r, const char *at) {
+/* Has a wait ended there? Those that began before the trace are in no row. out_others: waits that may be there or elsewhere. */
+static bool has_ended(const Report *r, const char *at, uint64_t *out_others) {
   struct tp_table table;
   char place[TP__PLACE];
 
+  *out_others = 0;
   if (!tp_report_table(r, "by_pair", &table)) return true;
   size_t stack = tp_table_column(&table, "stack"), waits = tp_table_column(&table, "waits");
   for (size_t i = 0; i < table.table->n_rows; i++) {
     const Row *row = table.table->rows[i];
     const Tracecollect__V1__Distribution *d = tp_row_distribution(row, waits);
     if (d == NULL || d->count == 0) continue;
-    if (row->other) return true; /* it may be there */
-    if (tp__place_words(r, tp_row_value(row, stack), place) && strcmp(place, at) == 0) return true;
+    if (row->other)
+      *out_others += d->count;
+    else if (tp__place_words(r, tp_row_value(row, stack), place) && strcmp(place, at) == 0)
+      return true;
   }
   return false;
 }
@@ -320,18 +323,21 @@ static tb_rc say_pile(struct tp_summary *summary, const struct tp_summary_of *of
   char count[TP__WORDS];
   struct tp_table table;
   struct places all;
+  uint64_t others;
 
   if (!tp_report_table(r, "queues", &table)) return TB_OK;
   TB_TRY(places_new(summary, &all));
   collect_waiting(r, &table, &all);
   for (size_t i = 0; i < all.n; i++)
     if (most == NULL || all.place[i].count > most->count) most = &all.place[i];
-  if (most == NULL || most->count < PILE_LEAST || has_ended(r, most->at)) return TB_OK;
+  if (most == NULL || most->count < PILE_LEAST || has_ended(r, most->at, &others)) return TB_OK;
+  if (others > most->count / 10) return TB_OK;
   if (tp__time_of(of, TO_ANALYSIS_CONTENTION) < 1000 * ms) return TB_OK;
   draft.place = most->at;
   return tp__say(summary, of, &draft,
-                 "%s goroutines wait at %s (%s): no wait that began there in this time has ended",
-                 tp__count_words(most->count, count), most->at, most->reason);
+                 "%s goroutines wait at %s (%s): %s wait that began there in this time has ended",
+                 tp__count_words(most->count, count), most->at, most->reason,
+                 others == 0 ? "no" : "hardly a");
 }
 
 /* A program may wait so by design: it is nothing to worry about. */

@@ -492,6 +492,23 @@ Test(summary, senders_that_pile_up_at_a_place_where_no_wait_ends_are_told) {
   expect_pile("channel receive", 124, "main.other:3", false);
 }
 
+/* A wait among the other rows may have been there. */
+Test(summary, a_pile_is_told_if_the_waits_of_unknown_places_are_few) {
+  Report *r = add_report("contention");
+  Tracecollect__V1__Table *pairs =
+      add_table(r, "by_pair", "stack", "waker_stack", "reason", "waits", NULL);
+
+  add_queues(r, "channel send", 124);
+  add_row(pairs, stack(r, NULL), stack(r, NULL), text(""), lengths(12, 1, 1, 1, 0), NULL);
+  pairs->rows[0]->other = true;
+  cr_assert_str_eq(
+      only(sum_up())->text,
+      "124 goroutines wait at main.suggest:58 (channel send): hardly a wait that began "
+      "there in this time has ended");
+  pairs->rows[0]->values[3] = lengths(13, 1, 1, 1, 0);
+  cr_assert_str_eq(only(sum_up())->kind, "nothing");
+}
+
 static void find(const char *kind, const char *words) {
   findings[0] = (struct tp_summary_finding){ .kind = kind,
                                              .words = words,
