@@ -254,8 +254,12 @@ class Page:
 
     def path(self):
         """The path of its address; "" while it goes from one page to another."""
+        return self.ask_any("location.pathname")
+
+    def ask_any(self, expression):
+        """As ask(), of whichever page is there; "" while it goes from one page to another."""
         try:
-            return self.ask("location.pathname")
+            return self.ask(expression)
         except AssertionError as error:
             if "navigated" in str(error):
                 return ""

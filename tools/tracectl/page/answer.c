@@ -11,6 +11,12 @@ static const char style[] =
     "<meta name=color-scheme content=\"light dark\"><style>body{font:1rem/1.5 system-ui,sans-serif;"
     "max-width:40rem;margin:4rem auto;padding:0 1rem}</style>";
 
+/* A browser does not ask for an address with a fragment again if only <meta> says so. */
+#define AGAIN        "setTimeout(() => location.reload(), 2000)"
+#define AGAIN_SHA256 "31rD9+wvLQ4fRY46OPDuBzal5rQfXdwToQRLbczFN+c="
+static const char again_head[] =
+    "<script>" AGAIN "</script><noscript><meta http-equiv=refresh content=2></noscript>";
+
 static const char *status_text(int status) {
   switch (status) {
 #define STATUS(num, name, text)                                                                    \
@@ -37,8 +43,8 @@ static void answer(struct tk__client *c, int status, const char *type, const cha
       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
       "Cross-Origin-Resource-Policy: same-origin\r\n"
-      "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors "
-      "'none'\r\n%s\r\n",
+      "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
+      "'sha256-" AGAIN_SHA256 "'; frame-ancestors 'none'\r\n%s\r\n",
       status, status_text(status), type, body->len, fields,
       !keep                        ? "Connection: close\r\n"
       : c->head.request.minor == 0 ? "Connection: keep-alive\r\n"
@@ -77,7 +83,7 @@ static void fail(struct tk__client *c, int status, tb_rc rc, const char *title, 
   tb_buf_init(&body, &c->server->mem);
   if (person) {
     tb_buf_printf(&body, "<!doctype html><title>%s</title>%s%s<h1>%s</h1><p>", title, style,
-                  again ? "<meta http-equiv=refresh content=2>" : "", title);
+                  again ? again_head : "", title);
     add_html(&body, why);
     tb_buf_text(&body, again ? "</p><p>This page asks again every two seconds.</p>\n" : "</p>\n");
   } else {
