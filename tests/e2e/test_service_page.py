@@ -112,6 +112,12 @@ class ServicePage(Served):
         self.assertIn("all 2 instances", page.ask(f"{node}.querySelector('[data-figure=waits] .note').textContent"))
         self.quiet(page)
 
+    def test_a_link_to_a_report_leads_to_its_card(self):
+        page = self.page("/service/shop#kind-contention")
+        top = "document.getElementById('kind-contention')?.getBoundingClientRect().top"
+        wait_until("it is at the top", lambda: page.draw() and page.ask(f"scrollY > 0 && Math.abs({top}) < 2"))
+        self.quiet(page)
+
     def test_a_click_on_a_line_chooses_the_moment(self):
         page = self.page("/service/shop/one?last=1h")
         node = self.wait_for(page, "sched")

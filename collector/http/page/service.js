@@ -111,6 +111,7 @@ async function makeKinds() {
   const place = ({ name: kind }) => (FIRST.includes(kind) ? FIRST.indexOf(kind) : FIRST.length);
   for (const schema of reports.sort((a, b) => place(a) - place(b))) kinds.push(new Kind(schema, now, (at) => choose({ at }), fail));
   byId("kinds").replaceChildren(...kinds.map((kind) => kind.node));
+  byId(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView(); // the browser looked for it before it was there
 }
 
 byId("instance").addEventListener("change", (event) => choose({ instance: event.target.value }));
