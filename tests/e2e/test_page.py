@@ -684,11 +684,21 @@ class Page(PageCase):
         page = self.page()
         state = "document.getElementById('connection')?.dataset.state"
         wait_until("it is live", lambda: page.ask(f"{state} === 'good' && {READY} === 1"))
+        said = "[...document.querySelectorAll('.pill')].map((n) => n.textContent).join('; ')"
+        grey = "Number(getComputedStyle(document.querySelector('main')).opacity) < 1"
+        self.assertEqual((page.ask(said), page.ask(grey)), ("live; healthy", False))
         self.collector.kill()
         wait_until("it says that the collector is gone", lambda: page.ask(f"{state} === 'bad'"))
+        self.assertRegex(page.ask(said), r"^reconnecting since \d\d:\d\d:\d\d; health unknown$")
+        self.type_filter(page, "shop")  # what is shown again is no newer
+        self.assertRegex(page.ask(said), "; health unknown$")
+        self.assertTrue(page.ask(grey))
+        page.screenshot("collector-away")
+        self.type_filter(page, "")
         self.collector.start()
         self.collector.send(self.trace("g26-cgo"), "till")
         wait_until("it is live again, and goes on", lambda: page.ask(f"{state} === 'good' && {READY} === 2"))
+        self.assertEqual((page.ask(said), page.ask(grey)), ("live; healthy", False))
         # The browser itself tells of connections it could not make, and of a stream that has no report before its first generation is in order.
         page.complaints = [c for c in page.complaints if not re.search("ERR_(CONNECTION|INCOMPLETE|EMPTY)|404.*/api/v1/report/", c)]
         self.quiet(page)

@@ -4,7 +4,7 @@ import { readAddress, writeAddress } from "/address.js";
 import { Calls } from "/calls.js";
 import { Chart, COLOURS } from "/chart.js";
 import { Findings } from "/findings.js";
-import { bytes, count, duration, moment, rate, short } from "/format.js";
+import { bytes, clock, count, duration, moment, rate, short } from "/format.js";
 import { Live } from "/live.js";
 import { Model } from "/model.js";
 import { Reports } from "/reports.js";
@@ -15,6 +15,7 @@ import { Triggers } from "/triggers.js";
 import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const model = new Model();
+let connection = "waiting";
 const streams = new Streams(chosen);
 const calls = new Calls();
 const summary = new Summary();
@@ -109,15 +110,25 @@ function show() {
   byId("stops-empty").hidden = causes.length > 0;
   setText(byId("stops-empty"), none || "No stop-the-world pause yet.");
   chart.show(causes, model.series(causes));
-  setText(byId("health"), o.health === "ok" ? "healthy" : o.health);
-  setData(byId("health"), "state", o.health === "ok" ? "good" : "bad");
+  showHealth();
   setText(byId("about"), `tracecollectd ${o.version}, since ${moment(o.started_wall_ns)}, acks are ${o.level}`);
+}
+
+// What was said last is of no worth when the collector is silent.
+function showHealth() {
+  const health = connection === "live" ? model.overview?.health : undefined;
+  setText(byId("health"), health === "ok" ? "healthy" : (health ?? "health unknown"));
+  setData(byId("health"), "state", health === undefined ? "waiting" : health === "ok" ? "good" : "bad");
 }
 
 function showState(state) {
   const words = { live: "live", reconnecting: "reconnecting", silent: "no news" };
-  setText(byId("connection"), words[state]);
+  const since = state !== "live" && model.overview !== null ? ` since ${clock(model.overview.wall_ns)}` : "";
+  connection = state;
+  setText(byId("connection"), words[state] + since);
   setData(byId("connection"), "state", state === "live" ? "good" : "bad");
+  setData(document.body, "news", state === "live" ? "good" : model.overview === null ? "none" : "old");
+  showHealth();
 }
 
 function chosen() {

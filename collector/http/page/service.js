@@ -101,8 +101,10 @@ async function refresh() {
     setText(byId("state"), live > 0 ? `${live} live` : "none live");
     setData(byId("state"), "state", live > 0 ? "good" : "waiting");
     byId("fault").hidden = true;
+    setData(document.body, "news", "good");
   } catch (error) {
     fail(error.message);
+    setData(document.body, "news", "old");
   }
 }
 
