@@ -679,6 +679,13 @@ class Page(PageCase):
         self.assertNotEqual(answers[0], "copy fetch command")
         self.quiet(page)
 
+    def test_before_anything_is_known_nothing_is_said(self):
+        page = self.page("EventSource = class { addEventListener() {} };")  # it hears nothing
+        wait_until("its parts are there", lambda: page.ask("document.getElementById('findings-open') !== null"))
+        self.assertEqual(page.ask("[...document.querySelectorAll('.empty')].filter((n) => n.checkVisibility() && n.textContent !== '').map((n) => n.textContent)"), ["connecting…"] * 3)
+        self.assertEqual(page.ask("[...document.querySelectorAll('.pill')].map((n) => n.textContent)"), ["connecting", "health unknown"])
+        self.quiet(page)
+
     def test_it_finds_the_collector_again(self):
         self.collector.send(self.trace("g26-gens"), "shop")
         page = self.page()
