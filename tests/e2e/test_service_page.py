@@ -115,7 +115,7 @@ class ServicePage(Served):
     def test_a_link_to_a_report_leads_to_its_card(self):
         page = self.page("/service/shop#kind-contention")
         top = "document.getElementById('kind-contention')?.getBoundingClientRect().top"
-        wait_until("it is at the top", lambda: page.draw() and page.ask(f"scrollY > 0 && Math.abs({top}) < 2"))
+        wait_until("it is at the top", lambda: page.ask(f"scrollY > 0 && Math.abs({top}) < 2"))
         self.quiet(page)
 
     def test_a_click_on_a_line_chooses_the_moment(self):
