@@ -13,6 +13,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -299,7 +300,11 @@ class Collector:
         return self.case.tracectl(verb, "--server", self.to, "--certs", self.case.certs, *rest, **options)
 
     def json_lines(self, *args):
-        return [json.loads(line) for line in self._reader(*args, "--json").out.splitlines()]
+        """The objects that a verb prints. A list of a service that has not come yet is empty here: the verb refuses it."""
+        done = self._reader(*args, "--json", expect=None)
+        is_early = args[0] == "list" and done.returncode == 1 and re.search(r": no (service|instance|stream)|: no segments", done.err)
+        self.case.assertTrue(done.returncode == 0 or is_early, f"{args}\n{done.err}")
+        return [json.loads(line) for line in done.out.splitlines()]
 
     def ask(self, *args, **options):
         return self._reader(*args, **options)
