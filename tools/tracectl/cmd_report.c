@@ -264,10 +264,11 @@ static bool leads(const struct report_options *o) {
 static int print_reports(const struct report_options *o, struct tk_report_set *set,
                          const char *source) {
   enum tk_report_form form = o->json ? TK_REPORT_JSON : o->csv ? TK_REPORT_CSV : TK_REPORT_TEXT;
-  struct tk_report_set shown = *set;
-  if (shows_sums(o) && shown.n_merged > 0) shown.n = 0;
-  tb_rc rc = tk_report_set_print(&shown, form, o->csv_table, source, &o->style);
+  size_t n = set->n;
 
+  if (shows_sums(o) && set->n_merged > 0) set->n = 0;
+  tb_rc rc = tk_report_set_print(set, form, o->csv_table, source, &o->style);
+  set->n = n;
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
