@@ -26,7 +26,7 @@ static tb_rc copy_text(struct tc_feed_encoder *source, const char *before, const
   return TB_OK;
 }
 
-/* The same command and pages as those of its finding. */
+/* Gives the alert the command and the pages of its finding. */
 static tb_rc fill_links(struct tc_feed_encoder *source, const char *why,
                         Tracecollect__V1__Alert *alert) {
   const char *page = tc_feed_page(source->env.feed);

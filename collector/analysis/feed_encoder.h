@@ -69,7 +69,7 @@ void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
 /* Writes what explains it (collector/findings/part.h). now: the end of its generation. */
 void tc_finding_why(const struct to_finding *finding, to_ns now, char out[TC_WHY_BYTES]);
-/* Sends an alert for a finding of a generation whose last event was at now. id: of the kept finding; 0: none. Returns false if nobody
+/* Sends an alert for a finding of a generation whose last event was at now. id: the kept finding's; 0: none. Returns false if nobody
  * subscribes. */
 bool tc_feed_encoder_finding(struct tc_feed_encoder *source, const struct to_finding *finding,
                              uint64_t id, to_ns now);

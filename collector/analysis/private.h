@@ -57,7 +57,7 @@ enum tc__scheduler_step {
 enum { TC__FINDINGS_MAX = 64 };
 struct tc__finding {
   uint64_t key;
-  uint64_t id;        /* of the finding that is kept; 0: none is */
+  uint64_t id;        /* the kept finding's; 0: none is kept */
   to_ns passed_on_ns; /* by the stream's clock */
   uint8_t kind;
   bool is_seen;  /* in this generation */
@@ -87,7 +87,7 @@ struct tc__analysed {
     struct tc__finding *at; /* NULL: none */
     size_t n, room;
   } findings;                    /* those that continue */
-  struct tc__exceeded *exceeded; /* of this generation, a list; NULL: none */
+  struct tc__exceeded *exceeded; /* a list for this generation; NULL: none */
   bool analyses_failed;          /* the analyses failed, not the reader */
   bool share_spent; /* an allocation failed because all streams together used up the share */
   bool new_epoch;   /* ordering begins anew with the next generation */
@@ -146,8 +146,8 @@ struct tc_scheduler {
   struct tb_mem mem;
   struct tb_mem share;          /* this loop's part of analysis.memory_max, for all its streams */
   struct tb_mem stacks_mem;     /* stacks that several streams use, charged to the share */
-  size_t stacks_reported;       /* of them, in the metric */
-  struct to_analysis_room room; /* of the stream whose turn it is, and the stacks of all */
+  size_t stacks_reported;       /* their part of the metric so far */
+  struct to_analysis_room room; /* lent to the stream whose turn it is; has the stacks of all */
   struct to_generation_pool *generations; /* tables of generations, charged to the share */
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */

@@ -64,7 +64,8 @@ struct tc_finding {
   unsigned char stream[TC_STREAM_BYTES]; /* where it last began */
   uint64_t gen;
   uint64_t from_ns, until_ns; /* that part of the trace; 0: unknown */
-  char why[TC_WHY_BYTES]; /* what explains it there (collector/findings/part.h); "": nothing does */
+  char why
+      [TC_WHY_BYTES]; /* the question whose answer explains it there (collector/findings/part.h); "": none */
   uint64_t muted_until_ns; /* collector's clock; 0: not muted */
   char mute_reason[TC_FINDING_REASON_BYTES];
 };
@@ -72,10 +73,9 @@ struct tc_finding {
 /* A condition that an instance shows. The texts are copied and cut to their sizes. */
 struct tc_sighting {
   const char *kind, *service, *instance, *place, *words;
-  const char *
-      cause; /* "": none, or unknown: then that of the finding of this kind and place, if there is one */
   const char
-      *unknown; /* what words say instead of a cause: the known one replaces it; NULL: nothing */
+      *cause; /* "": none or unknown; a finding of this kind and place that has one keeps it */
+  const char *unknown; /* a part of words that a known cause replaces; NULL: none */
   unsigned char stream[TC_STREAM_BYTES];
   uint64_t gen;
   uint64_t from_ns,

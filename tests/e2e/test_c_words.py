@@ -15,13 +15,13 @@ GOS_WORDS = re.compile(r"[Gg]oroutine|GOROUTINE|\bPs?\b|cgo|\bruntime\b|GOMAXPRO
 PROGRAM = r"""
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <semaphore.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, jobs = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t job = PTHREAD_COND_INITIALIZER;
 static int todo, wire[2], peer[2];
-static volatile bool is_asking;
+static sem_t asking;
 __attribute__((noinline)) void *job_worker(void *arg) {
   pthread_mutex_lock(&jobs);
   while (todo >= 0) {
@@ -36,7 +36,7 @@ static void *client(void *arg) {
     usleep(50000);
     if (write(wire[1], "x", 1) != 1) return arg;
   }
-  while (!is_asking) usleep(1000);
+  sem_wait(&asking);
   usleep(50000);
   return write(peer[1], "x", 1) == 1 ? arg : NULL;
 }
@@ -62,7 +62,7 @@ int main(void) {
   }
   pthread_mutex_lock(&lock);
   pthread_create(&other, NULL, locker, NULL);
-  is_asking = true;
+  sem_post(&asking);
   if (poll(&(struct pollfd){ .fd = peer[0], .events = POLLIN }, 1, -1) != 1) return 1;
   usleep(100000);
   pthread_mutex_unlock(&lock);

@@ -155,12 +155,11 @@ static tb_rc say_calls(struct tp_summary *summary, const struct tp_summary_of *o
 
 /* ---- waits ---- */
 
-/* Locks, and sends that nobody receives: a worker that waits for a message has nothing to do. */
-static bool is_contended(const Report *r, const Row *row, size_t stack, const char *reason) {
+/* Is it a wait for a lock? A worker that waits for a message has nothing to do. */
+static bool is_of_lock(const Report *r, const Row *row, size_t stack) {
   static const char *const locks[] = { "sync.(*Mutex)", "sync.(*RWMutex)", "internal/sync.(*Mutex)",
                                        "pthread_mutex_", "pthread_rwlock_" };
 
-  if (strcmp(reason, "chan send") == 0) return true;
   for (size_t f = 0; f < LOCK_FRAMES; f++) {
     const Tracecollect__V1__Frame *frame = tp_stack_frame(r, tp_row_value(row, stack), f);
     for (size_t i = 0; frame != NULL && i < sizeof locks / sizeof *locks; i++)
@@ -174,14 +173,13 @@ static void take_pair(const Report *r, const struct tp_table *table, const Row *
                       struct places *all) {
   const Tracecollect__V1__Distribution *d =
       tp_row_distribution(row, tp_table_column(table, "waits"));
-  const char *reason = tp_row_text(row, tp_table_column(table, "reason"));
   size_t stack = tp_table_column(table, "stack");
   char place[TP__PLACE];
 
-  if (row->other || d == NULL || !is_contended(r, row, stack, reason)) return;
+  if (row->other || d == NULL || !is_of_lock(r, row, stack)) return;
   if (tp_row_text(row, tp_table_column(table, "object"))[0] != '\0') return;
   if (!tp__place_words(r, tp_row_value(row, stack), place)) return;
-  struct place *p = find_place(all, place, strcmp(reason, "chan send") == 0 ? reason : "lock");
+  struct place *p = find_place(all, place, "lock");
   if (p == NULL) return;
   add(p, d);
   if (d->total_ns < p->most_of_other_ns) return;
@@ -201,7 +199,7 @@ static void take_holder(const Report *r, const struct tp_table *table, const Row
   char key[TP__PLACE], place[TP__PLACE];
 
   if (row->other || d == NULL || lock[0] == '\0') return;
-  if (!is_contended(r, row, stack, tp_row_text(row, tp_table_column(table, "reason")))) return;
+  if (!is_of_lock(r, row, stack)) return;
   snprintf(key, sizeof key, "%.100s %.100s", lock, holder);
   struct place *p = find_place(all, lock, by_name), *h = find_place(holders, key, "");
   if (p == NULL || h == NULL) return;
@@ -268,12 +266,10 @@ static tb_rc say_locks(struct tp_summary *summary, const struct tp_summary_of *o
              p->of_program);
     return say_lock(summary, of, &draft, p, what, p->count == 1 ? "; held by " : "; held most by ");
   }
-  bool is_lock = strcmp(p->reason, "lock") == 0;
   draft.place = p->at;
   draft.more = " --table by_pair";
-  snprintf(what, sizeof what, "%s %s %.200s", is_lock ? "a lock" : "a receiver (channel send)",
-           tp__at(p->at), p->at);
-  return say_lock(summary, of, &draft, p, what, is_lock ? "; released at " : "; received at ");
+  snprintf(what, sizeof what, "a lock %s %.200s", tp__at(p->at), p->at);
+  return say_lock(summary, of, &draft, p, what, "; released at ");
 }
 
 /* Goroutines that wait now, by place, those that wait since before the trace, too. Idle ones are in no row. */
@@ -286,7 +282,7 @@ static void collect_waiting(const Report *r, const struct tp_table *table, struc
     const Row *row = table->table->rows[i];
     const char *why = tp_row_text(row, reason);
     bool is_send = strcmp(why, "channel send") == 0;
-    if (row->other || (!is_send && !is_contended(r, row, stack, why))) continue;
+    if (row->other || (!is_send && !is_of_lock(r, row, stack))) continue;
     if (!tp__place_words(r, tp_row_value(row, stack), place)) continue;
     struct place *p = find_place(all, place, is_send ? why : "lock");
     if (p != NULL) p->count += (uint64_t)tp_row_number(row, waiting);

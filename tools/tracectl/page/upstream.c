@@ -142,15 +142,6 @@ static int set_socket(CURL *curl, curl_socket_t fd, int what, void *self, void *
 
 /* ---- open and close ---- */
 
-static tb_rc check_certificates(const struct tk_endpoint *w, struct tb_diag *diag) {
-  SSL_CTX *ctx;
-
-  if (!w->tls) return TB_OK;
-  TB_TRY(tk_client_tls(w->ca, w->cert, w->key, w->crl, diag, &ctx));
-  SSL_CTX_free(ctx);
-  return TB_OK;
-}
-
 static void set_multi(struct tk_upstream *up) {
   curl_multi_setopt(up->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
   curl_multi_setopt(up->multi, CURLMOPT_SOCKETDATA, up);
@@ -163,7 +154,7 @@ tb_rc tk_upstream_open(uv_loop_t *loop, const struct tk_endpoint *where, struct 
                        struct tk_upstream **out) {
   struct tk_upstream *up;
 
-  TB_TRY(check_certificates(where, diag));
+  TB_TRY(tk_curl_check(where, diag));
   up = calloc(1, sizeof *up);
   if (up == NULL || (up->multi = curl_multi_init()) == NULL) {
     free(up);

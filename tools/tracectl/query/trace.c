@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/seed.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -185,25 +186,17 @@ size_t tk_trace_find_id(const struct tk_trace *trace, int64_t id) {
 
 /* ---- numbers of stacks ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
-  return hash ^ (hash >> 29);
-}
-
-static uint64_t mix_text(uint64_t hash, struct to_string text) {
-  for (size_t i = 0; i < text.len; i++) hash = mix(hash, (unsigned char)text.data[i]);
-  return mix(hash, text.len);
-}
-
 /* Program counters alone, where there are any: a frame of a C program may get its name later. */
 static uint64_t hash_stack(const struct to_callstack *stack) {
-  uint64_t hash = mix(0, stack->len);
+  uint64_t hash = TB_HASH_START;
 
   for (size_t i = 0; i < stack->len; i++) {
     const struct to_frame *frame = stack->frames[i];
-    hash = mix(hash, frame->pc);
-    if (frame->pc == 0)
-      hash = mix(mix_text(mix_text(hash, frame->function), frame->file), frame->line);
+    hash = tb_hash(hash, &frame->pc, sizeof frame->pc);
+    if (frame->pc != 0) continue;
+    hash = tb_hash(hash, frame->function.data, frame->function.len);
+    hash = tb_hash(hash, frame->file.data, frame->file.len);
+    hash = tb_hash(hash, &frame->line, sizeof frame->line);
   }
   return hash;
 }

@@ -12,6 +12,15 @@ static CURLcode prepare_tls(CURL *curl, void *ctx, void *self) {
   return to->rc == TB_OK ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
 }
 
+tb_rc tk_curl_check(const struct tk_endpoint *w, struct tb_diag *diag) {
+  SSL_CTX *ctx;
+
+  if (!w->tls) return TB_OK;
+  TB_TRY(tk_client_tls(w->ca, w->cert, w->key, w->crl, diag, &ctx));
+  SSL_CTX_free(ctx);
+  return TB_OK;
+}
+
 void tk_curl_set(CURL *c, struct tk_curl_to *to) {
   const struct tk_endpoint *w = to->where;
 

@@ -21,6 +21,8 @@ struct tk_curl_to {
   tb_rc rc;             /* its code; initially TB_OK */
 };
 
+/* Reports a certificate that cannot be read before connecting. */
+TB_MUST tb_rc tk_curl_check(const struct tk_endpoint *where, struct tb_diag *diag);
 /* Sets everything but the path, the fields and the functions that take the answer. `to` must outlive the transfer. */
 void tk_curl_set(CURL *curl, struct tk_curl_to *to);
 

@@ -144,16 +144,6 @@ static void set_all(struct tk_http *h) {
   curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
 }
 
-/* Reports a certificate that cannot be read before connecting. */
-static tb_rc check_certificates(const struct tk_endpoint *w, struct tb_diag *diag) {
-  SSL_CTX *ctx;
-
-  if (!w->tls) return TB_OK;
-  TB_TRY(tk_client_tls(w->ca, w->cert, w->key, w->crl, diag, &ctx));
-  SSL_CTX_free(ctx);
-  return TB_OK;
-}
-
 tb_rc tk_http_open(const struct tk_endpoint *where, struct tb_diag *diag, struct tk_http **out) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   struct tk_http *h = calloc(1, sizeof *h);
@@ -169,7 +159,7 @@ tb_rc tk_http_open(const struct tk_endpoint *where, struct tb_diag *diag, struct
     tk_http_close(h);
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   }
-  tb_rc rc = check_certificates(where, diag);
+  tb_rc rc = tk_curl_check(where, diag);
   if (rc != TB_OK) {
     tk_http_close(h);
     return rc;

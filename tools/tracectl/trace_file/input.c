@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/text/hostport.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/url/url.h"
 
@@ -128,10 +129,11 @@ static bool open_url(struct tk_input *in) {
 
 /* "localhost:6060" */
 static bool looks_like_address(const char *path) {
-  const char *colon = strrchr(path, ':');
+  struct tb_hostport at;
+  struct tb_diag unused;
 
-  return colon != NULL && colon[1] != '\0' &&
-         strspn(colon + 1, "0123456789") == strlen(colon + 1) && strchr(path, '/') == NULL;
+  tb_diag_clear(&unused);
+  return strchr(path, '/') == NULL && tb_hostport_parse(path, &unused, &at) == TB_OK;
 }
 
 static bool open_path(struct tk_input *in) {

@@ -185,15 +185,13 @@ static struct curl_slist *own_headers(const struct get *g, bool is_home) {
   return list;
 }
 
-/* host: with a port, and in brackets if it is an IPv6 address. */
-static bool is_loopback(const char *host) {
-  size_t n = strlen(host), skip = *host == '[';
-  char name[200];
+static bool is_loopback(const char *origin) {
+  struct tb_hostport at;
+  struct tb_diag unused;
 
-  while (n > 0 && host[n - 1] != ':') n--;
-  if (n < 2 * skip + 1) return false;
-  snprintf(name, sizeof name, "%.*s", (int)(n - 1 - 2 * skip), host + skip);
-  return tb_host_is_loopback(name);
+  tb_diag_clear(&unused);
+  return tb_hostport_parse(strstr(origin, "://") + 3, &unused, &at) == TB_OK &&
+         tb_host_is_loopback(at.host);
 }
 
 static void set_all(struct get *g, const struct curl_slist *headers, bool is_home) {
@@ -222,8 +220,7 @@ static void set_all(struct get *g, const struct curl_slist *headers, bool is_hom
   if (t->ca != NULL) curl_easy_setopt(c, CURLOPT_CAINFO, t->ca);
   if (is_home && t->cert != NULL) curl_easy_setopt(c, CURLOPT_SSLCERT, t->cert);
   if (is_home && t->key != NULL) curl_easy_setopt(c, CURLOPT_SSLKEY, t->key);
-  const char *host = origin_of_text(g->url, origin) ? strstr(origin, "://") + 3 : "";
-  if (is_loopback(host)) curl_easy_setopt(c, CURLOPT_PROXY, "");
+  if (origin_of_text(g->url, origin) && is_loopback(origin)) curl_easy_setopt(c, CURLOPT_PROXY, "");
 }
 
 static CURLcode request(struct get *g) {

@@ -23,7 +23,6 @@ struct tk_url {
   char *text; /* as the user wrote it */
   struct tk_url_ask ask;
   int fd;
-  bool has_thread;
   pthread_t thread;
   atomic_bool stopped;
   pthread_mutex_t lock; /* for the fields below */
@@ -35,7 +34,7 @@ struct tk_url {
 };
 
 static struct tk_url_terms terms;
-static struct tk_url *all; /* of this process */
+static struct tk_url *all; /* each has a thread, until end_all() */
 
 /* ---- options ---- */
 
@@ -57,51 +56,35 @@ static tb_rc read_header(const struct tk_option *option, const char *value, void
   return tk_read_texts(option, value, &terms.headers, diag);
 }
 
-static tb_rc read_wait(const struct tk_option *option, const char *value, void *field,
+/* The rows name fields of terms: there is one for the process. */
+static tb_rc read_flag(const struct tk_option *option, const char *value, void *field,
                        struct tb_diag *diag) {
   (void)field;
-  return tk_read_flag(option, value, &terms.wait, diag);
+  return tk_read_flag(option, value, (char *)&terms + option->field, diag);
 }
 
-static tb_rc read_keep(const struct tk_option *option, const char *value, void *field,
+static tb_rc read_text(const struct tk_option *option, const char *value, void *field,
                        struct tb_diag *diag) {
   (void)field;
-  return tk_read_text(option, value, &terms.keep, diag);
+  return tk_read_text(option, value, (char *)&terms + option->field, diag);
 }
 
-static tb_rc read_ca(const struct tk_option *option, const char *value, void *field,
-                     struct tb_diag *diag) {
-  (void)field;
-  return tk_read_text(option, value, &terms.ca, diag);
-}
-
-static tb_rc read_cert(const struct tk_option *option, const char *value, void *field,
-                       struct tb_diag *diag) {
-  (void)field;
-  return tk_read_text(option, value, &terms.cert, diag);
-}
-
-static tb_rc read_key(const struct tk_option *option, const char *value, void *field,
-                      struct tb_diag *diag) {
-  (void)field;
-  return tk_read_text(option, value, &terms.key, diag);
-}
-
+#define AT(member) offsetof(struct tk_url_terms, member)
 const struct tk_option tk_url_options[] = {
   TK_OPTION(0, "seconds", "N", read_seconds, 0,
             "for a URL: how long the program is traced (5 without)"),
   TK_OPTION(0, "header", "FIELD", read_header, 0,
             "for a URL: 'NAME: VALUE', sent with the request; may be repeated"),
-  TK_OPTION(0, "wait", NULL, read_wait, 0,
+  TK_OPTION(0, "wait", NULL, read_flag, AT(wait),
             "for a URL: while somebody else traces the program, try again for up to 10 min"),
-  TK_OPTION(0, "keep", "OUT", read_keep, 0, "for a URL: also keep the trace in this file"),
+  TK_OPTION(0, "keep", "OUT", read_text, AT(keep), "for a URL: also keep the trace in this file"),
   { 0 },
 };
 
 const struct tk_option tk_url_tls_options[] = {
-  TK_OPTION(0, "tls-ca", "FILE", read_ca, 0, "for a URL: the authority of its certificate"),
-  TK_OPTION(0, "tls-cert", "FILE", read_cert, 0, "for a URL: a certificate of one's own"),
-  TK_OPTION(0, "tls-key", "FILE", read_key, 0, "for a URL: its key"),
+  TK_OPTION(0, "tls-ca", "FILE", read_text, AT(ca), "for a URL: the authority of its certificate"),
+  TK_OPTION(0, "tls-cert", "FILE", read_text, AT(cert), "for a URL: a certificate of one's own"),
+  TK_OPTION(0, "tls-key", "FILE", read_text, AT(key), "for a URL: its key"),
   { 0 },
 };
 
@@ -133,8 +116,7 @@ static tb_rc file_fails(const char *where, struct tb_diag *diag) {
 static tb_rc open_kept(struct tb_diag *diag, int *out_fd) {
   char folder[PATH_MAX];
 
-  for (const struct tk_url *u = all; u != NULL; u = u->next)
-    return tb_fail(diag, TB_BROKEN, "--keep is for one URL");
+  if (all != NULL) return tb_fail(diag, TB_BROKEN, "--keep is for one URL");
   if (snprintf(folder, sizeof folder, "%s", terms.keep) >= PATH_MAX) {
     errno = ENAMETOOLONG;
     return file_fails(terms.keep, diag);
@@ -216,7 +198,6 @@ static void *load(void *self) {
 /* OpenSSL cleans up at exit: no thread may use it then. A trace that is to be kept is loaded to its end. */
 static void end_all(void) {
   for (struct tk_url *u = all; u != NULL; u = u->next) {
-    if (!u->has_thread) continue;
     if (terms.keep == NULL) atomic_store(&u->stopped, true);
     pthread_join(u->thread, NULL);
   }
@@ -238,7 +219,6 @@ static tb_rc begin(struct tk_url *u) {
   if (!registered && atexit(end_all) != 0) return TB_NOMEM;
   registered = true; /* after curl's own initialization, so that it runs before its end */
   if (pthread_create(&u->thread, NULL, load, u) != 0) return TB_NOMEM;
-  u->has_thread = true;
   u->next = all;
   all = u;
   return TB_OK;
